@@ -1,12 +1,12 @@
-//! The C declarations of dlpack.h 1.3, in header order: data, and the one thing that is done with it, its release.
+//! The C declarations of dlpack.h 1.3, in header order, and `release`, which calls a tensor's deleter.
 //!
-//! Names are C's. Device types and type codes are plain integers, because a peer with a newer minor
-//! version may send values that this list lacks. Layouts of 1.0 to 1.3 are identical, so one set
-//! of structs serves all of 1.x; the asserts below pin them, `tests/abi.rs` compares them with the
-//! numbers of the real header and with what a C compiler makes of the same declarations.
+//! The names are those of the C header. Device types and type codes are plain integers, because a peer with a newer minor
+//! version may send values that are not listed here. The layouts of 1.0 to 1.3 are identical, so one set of structs serves
+//! all of 1.x. The asserts below pin these layouts at compile time. `tests/abi.rs` compares them with the real header, and
+//! with the layouts that a C compiler computes for the same declarations.
 //!
-//! Every function pointer here is called through the C calling convention and must not unwind.
-//! The struct of the draft that came before 1.0 is deliberately absent.
+//! Every function pointer here has the C calling convention and must not unwind.
+//! The struct of the draft before 1.0 is deliberately absent.
 
 #![expect(unsafe_code, reason = "calls the deleter of a struct")]
 #![expect(non_upper_case_globals, reason = "enum values keep their names of C")]
@@ -26,29 +26,29 @@ macro_rules! layout {
     };
 }
 
-/// The values of an enum in C, and what each stands for.
+/// Declares the values of a C enum as documented constants.
 macro_rules! constants {
     ($type:ty, $of:literal: $($name:ident = $value:literal, $about:literal;)+) => {
         $(#[doc = concat!($of, $about)] pub const $name: $type = $value;)+
     };
 }
 
-/// Gives an owning tensor its release, which one of another major version has in the same place.
+/// Implements `release` for an owning tensor. The deleter is at the same offset in every major version.
 macro_rules! release {
     ($($type:ident)+) => {$(
         impl $type {
-            /// Calls the deleter, if there is one: without one there is nothing to release.
+            /// Calls the deleter. A tensor without a deleter needs no release.
             ///
             /// # Safety
             ///
-            /// `this` is a valid tensor that its one owner gives up: nobody uses it any more, or calls its deleter
-            /// again. Of a versioned struct of another major version, the fields up to the deleter are enough.
+            /// `this` is a valid tensor, and the caller is its only owner: it is not used afterwards, and its deleter is not
+            /// called again. A versioned struct of another major version need only be valid up to its deleter field.
             #[inline]
             pub unsafe fn release(this: NonNull<Self>) {
-                // SAFETY: the caller vouches for the deleter, which keeps its place in every version that there is.
+                // SAFETY: by this function's contract `this` is valid up to its deleter, which has a fixed offset.
                 let deleter = unsafe { (*this.as_ptr()).deleter };
                 if let Some(deleter) = deleter {
-                    // SAFETY: the caller gives the tensor up, and this is its one release.
+                    // SAFETY: by this function's contract the caller owns the tensor, and does not call the deleter again.
                     unsafe { deleter(this.as_ptr()) };
                 }
             }
@@ -57,15 +57,15 @@ macro_rules! release {
 }
 release!(DLManagedTensor DLManagedTensorVersioned);
 
-/// The major version of the ABI declared here; another major means another layout behind `flags`.
+/// The major version of the ABI declared here. Another major version has another layout after `flags`.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;
-/// The minor version of the ABI declared here; minors only add values.
+/// The minor version of the ABI declared here. Minor versions only add values.
 pub const DLPACK_MINOR_VERSION: u32 = 3;
 
 /// Flag: the consumer must not write to the memory.
 // ABI-09: the header says `1UL`, 32 bits wide on Windows; the field is 64 bits wide everywhere.
 pub const DLPACK_FLAG_BITMASK_READ_ONLY: u64 = 1 << 0;
-/// Flag: the producer says that it made this tensor as a copy, whose only owner is the consumer.
+/// Flag: the producer made this tensor as a copy, and states that the consumer is its only owner.
 pub const DLPACK_FLAG_BITMASK_IS_COPIED: u64 = 1 << 1;
 /// Flag: elements narrower than a byte are stored one per byte instead of packed.
 pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
@@ -79,9 +79,9 @@ pub const DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED: u64 = 1 << 2;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DLPackVersion {
-    /// Changes when the layout changes.
+    /// Incremented when the layout changes.
     pub major: u32,
-    /// Changes when values are added.
+    /// Incremented when values are added.
     pub minor: u32,
 }
 
@@ -107,7 +107,7 @@ constants! { i32, "Device type: ":
     kDLTrn = 18, "AWS Trainium.";
 }
 
-/// Where memory lives: the kind of device and which one of that kind.
+/// The device of a memory region: the kind of device, and its index among devices of that kind.
 ///
 /// ```
 /// let cpu = dlpack_core::abi::DLDevice { device_type: dlpack_core::abi::kDLCPU, device_id: 0 };
@@ -146,7 +146,7 @@ constants! { u8, "Type code: ":
     kDLFloat4_e2m1fn = 17, "4-bit float, 2 exponent and 1 mantissa bit, finite.";
 }
 
-/// The type of one element: kind, width and number of lanes.
+/// The type of one element: type code, width and number of lanes.
 ///
 /// ```
 /// let float32 = dlpack_core::abi::DLDataType { code: dlpack_core::abi::kDLFloat, bits: 32, lanes: 1 };
@@ -166,7 +166,7 @@ pub struct DLDataType {
 // ABI-03
 layout!(DLDataType: 4, 2 { code @ 0, bits @ 1, lanes @ 2 });
 
-/// A tensor without an owner: a pointer, its device, and how to walk it.
+/// A tensor without an owner: data pointer, device, dtype, shape and strides.
 ///
 /// ```
 /// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLTensor, data), 0);
@@ -176,17 +176,17 @@ layout!(DLDataType: 4, 2 { code @ 0, bits @ 1, lanes @ 2 });
 pub struct DLTensor {
     /// The address of the allocation, or a handle where the device has no addresses; may be null when the tensor is empty.
     pub data: *mut c_void,
-    /// Where `data` lives.
+    /// The device that `data` is on.
     pub device: DLDevice,
-    /// The number of dimensions, and the length of `shape` and `strides`.
+    /// The number of dimensions, which is also the length of `shape` and `strides`.
     pub ndim: i32,
     /// The type of the elements.
     pub dtype: DLDataType,
-    /// The extents, `ndim` of them; may be null when `ndim` is 0.
+    /// The shape, `ndim` entries; may be null when `ndim` is 0.
     pub shape: *mut i64,
     /// The strides in elements, `ndim` of them; null means row-major before 1.2 and is forbidden since, unless `ndim` is 0.
     pub strides: *mut i64,
-    /// How many bytes behind `data` the first element lies.
+    /// The offset of the first element from `data`, in bytes.
     pub byte_offset: u64,
 }
 
@@ -196,7 +196,7 @@ layout!(DLTensor: 48, 8 {
     data @ 0, device @ 8, ndim @ 16, dtype @ 20, shape @ 24, strides @ 32, byte_offset @ 40,
 });
 
-/// The legacy owning tensor, from before versions: what a capsule named "dltensor" holds.
+/// The legacy owning tensor, from before DLPack 1.0: the contents of a capsule named "dltensor".
 ///
 /// ```
 /// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLManagedTensor, dl_tensor), 0);
@@ -206,9 +206,9 @@ layout!(DLTensor: 48, 8 {
 pub struct DLManagedTensor {
     /// The tensor.
     pub dl_tensor: DLTensor,
-    /// The producer's own; nobody else looks at it.
+    /// A pointer for the producer; consumers do not use it.
     pub manager_ctx: *mut c_void,
-    /// Releases the tensor, this struct included; a consumer calls it once, and null means that nothing needs doing.
+    /// Releases the tensor, this struct included. The consumer calls it once; null means that there is nothing to release.
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
 }
 
@@ -216,7 +216,7 @@ pub struct DLManagedTensor {
 #[cfg(target_pointer_width = "64")]
 layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 });
 
-/// The owning tensor of DLPack 1.x: what a capsule named "dltensor_versioned" holds.
+/// The owning tensor of DLPack 1.x: the contents of a capsule named "dltensor_versioned".
 ///
 /// ```
 /// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLManagedTensorVersioned, version), 0);
@@ -224,13 +224,13 @@ layout!(DLManagedTensor: 64, 8 { dl_tensor @ 0, manager_ctx @ 48, deleter @ 56 }
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLManagedTensorVersioned {
-    /// The version this struct was made for; a consumer that does not know the major only calls the deleter.
+    /// The version of this struct. A consumer that does not support the major version only calls the deleter.
     pub version: DLPackVersion,
-    /// The producer's own; nobody else looks at it.
+    /// A pointer for the producer; consumers do not use it.
     pub manager_ctx: *mut c_void,
-    /// Releases the tensor, this struct included; a consumer calls it once, and null means that nothing needs doing.
+    /// Releases the tensor, this struct included. The consumer calls it once; null means that there is nothing to release.
     pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
-    /// The flag constants, or-ed.
+    /// A bitwise OR of the flag constants.
     // ABI-07: up to and including this field the layout is the same in every future major.
     pub flags: u64,
     /// The tensor.
@@ -243,7 +243,7 @@ layout!(DLManagedTensorVersioned: 80, 8 {
     version @ 0, manager_ctx @ 8, deleter @ 16, flags @ 24, dl_tensor @ 32,
 });
 
-/// Pointers to functions in C, any of which may be null.
+/// Declares nullable C function pointer types.
 macro_rules! functions {
     ($($(#[$doc:meta])+ $name:ident($($argument:ident: $type:ty),+) $(-> $result:ty)?;)+) => {$(
         $(#[$doc])+
@@ -256,9 +256,9 @@ macro_rules! functions {
     )+};
 }
 functions! {
-    /// How an allocator reports failure: its `error_ctx`, the kind of the error, the message.
+    /// The callback by which an allocator reports an error: its `error_ctx`, the kind of the error, the message.
     ///
-    /// C declares this in place, as the type of a parameter named `SetError`.
+    /// The header declares this type inline, for a parameter named `SetError`.
     DLPackSetError(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
 
     /// Allocates a tensor with the dtype, shape and device of `prototype`; 0 on success, else -1 after calling `set_error`.
@@ -275,7 +275,7 @@ functions! {
         out: *mut *mut DLManagedTensorVersioned
     ) -> c_int;
 
-    /// Makes a Python object of an owning tensor without synchronising streams; 0 on success, else -1 with a Python error set.
+    /// Converts an owning tensor to a Python object without synchronising streams; 0 on success, else -1 with a Python error set.
     DLPackManagedTensorToPyObjectNoSync(
         tensor: *mut DLManagedTensorVersioned,
         out_py_object: *mut *mut c_void
@@ -284,7 +284,7 @@ functions! {
     /// Fills a tensor that borrows from a Python object, without ownership; 0 on success, else -1 with a Python error set.
     DLPackDLTensorFromPyObjectNoSync(py_object: *mut c_void, out: *mut DLTensor) -> c_int;
 
-    /// Asks for the stream that the framework works on for a device; 0 on success, else -1 with a Python error set.
+    /// Returns the stream that the framework currently uses on a device; 0 on success, else -1 with a Python error set.
     DLPackCurrentWorkStream(
         device_type: i32,
         device_id: i32,
@@ -292,7 +292,7 @@ functions! {
     ) -> c_int;
 }
 
-/// The start of every exchange table: its version, and where an older one is.
+/// The header of every exchange table: its version, and a pointer to a table of an older version.
 ///
 /// ```
 /// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLPackExchangeAPIHeader, version), 0);
@@ -302,7 +302,7 @@ functions! {
 pub struct DLPackExchangeAPIHeader {
     /// The version of the table that follows.
     pub version: DLPackVersion,
-    /// A table of an older version for consumers that need one, or null.
+    /// A table of an older version, for consumers that do not support this one, or null.
     pub prev_api: *mut Self,
 }
 
@@ -310,7 +310,7 @@ pub struct DLPackExchangeAPIHeader {
 #[cfg(target_pointer_width = "64")]
 layout!(DLPackExchangeAPIHeader: 16, 8 { version @ 0, prev_api @ 8 });
 
-/// The table of functions that lets C code exchange a framework's tensors without calling Python.
+/// The table of functions by which C code exchanges a framework's tensors without calling Python.
 ///
 /// ```
 /// assert_eq!(core::mem::offset_of!(dlpack_core::abi::DLPackExchangeAPI, header), 0);
@@ -318,17 +318,17 @@ layout!(DLPackExchangeAPIHeader: 16, 8 { version @ 0, prev_api @ 8 });
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLPackExchangeAPI {
-    /// The version, checked before anything else is read.
+    /// The header. A consumer checks its version before it reads another field.
     pub header: DLPackExchangeAPIHeader,
-    /// Allocates; never null.
+    /// Allocates a tensor; never null.
     pub managed_tensor_allocator: DLPackManagedTensorAllocator,
-    /// Python object to tensor; never null.
+    /// Exports a Python object as an owning tensor; never null.
     pub managed_tensor_from_py_object_no_sync: DLPackManagedTensorFromPyObjectNoSync,
-    /// Tensor to Python object; never null.
+    /// Converts an owning tensor to a Python object; never null.
     pub managed_tensor_to_py_object_no_sync: DLPackManagedTensorToPyObjectNoSync,
-    /// Python object to borrowed tensor; may be null.
+    /// Exports a Python object as a borrowed tensor; may be null.
     pub dltensor_from_py_object_no_sync: DLPackDLTensorFromPyObjectNoSync,
-    /// The framework's current stream; never null.
+    /// Returns the framework's current stream; never null.
     pub current_work_stream: DLPackCurrentWorkStream,
 }
 
@@ -345,11 +345,11 @@ layout!(DLPackExchangeAPI: 56, 8 {
 
 /// The name of a capsule that holds a legacy [`DLManagedTensor`].
 pub const CAPSULE_LEGACY: &CStr = c"dltensor";
-/// The name of a legacy capsule whose tensor a consumer has taken.
+/// The name of a legacy capsule after a consumer has taken its tensor.
 pub const CAPSULE_LEGACY_USED: &CStr = c"used_dltensor";
 /// The name of a capsule that holds a [`DLManagedTensorVersioned`].
 pub const CAPSULE_VERSIONED: &CStr = c"dltensor_versioned";
-/// The name of a versioned capsule whose tensor a consumer has taken.
+/// The name of a versioned capsule after a consumer has taken its tensor.
 pub const CAPSULE_VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 /// The name of a capsule that holds a [`DLPackExchangeAPI`].
 pub const CAPSULE_EXCHANGE_API: &CStr = c"dlpack_exchange_api";

@@ -18,22 +18,29 @@
 //! | this one | `Array`, and how one is made of a tensor: type, rank and the axes of an element are checked |
 //! | `rank` | the lists in which a rank keeps its extents, and what an index is |
 //! | `read` | what any array can be asked |
-//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::cut` |
+//! | `reduce` | sums, extremes and products of elements, by `numbers`: how numbers are added and compared |
+//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::views` |
 //! | `write` | arrays that may be written |
+//! | `in_place` | changes elements where they lie: by cache lines, or by blocks |
 //! | `view` | the two that own their tensor, or what else keeps the memory |
 //! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
 #![expect(unsafe_code, reason = "says which addresses threads may share")]
 
 pub(crate) mod cut;
 pub(crate) mod found;
+pub(crate) mod in_place;
+pub(crate) mod numbers;
 pub(crate) mod rank;
 pub(crate) mod read;
+pub(crate) mod reduce;
 pub(crate) mod view;
 pub(crate) mod write;
 
 pub use crate::tensor::array_element::ArrayElement;
 pub use cut::{Part, PartMut};
+pub use numbers::Number;
 pub use rank::{Index, Rank};
+
 pub use view::{View, ViewMut};
 pub use write::ArrayMut;
 
@@ -87,12 +94,12 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// Another data type or rank, or an element with gaps.
     pub(crate) fn anywhere(tensor: &TensorRef<'_>) -> Result<Self, Error> {
-        let in_groups = tensor.grouped::<T>()?;
+        let in_groups = tensor.split_into_groups::<T>()?;
         let tensor = in_groups
             .as_ref()
             .map_or(*tensor, |(shape, strides)| tensor.with_axes(shape, strides));
         tensor.check_elements::<T>()?;
-        let groups = tensor.groups::<T::Scalar>()?;
+        let groups = tensor.merge_groups::<T::Scalar>()?;
         let (shape, strides) = groups
             .as_ref()
             .map_or((tensor.shape, tensor.strides), |(shape, strides)| {
@@ -101,7 +108,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
         let own = const { T::TRAILING.len() - T::Scalar::TRAILING.len() };
         let (shape, tail) = shape.split_at(shape.len() - own);
         let (strides, steps) = strides.split_at(shape.len());
-        if own > 0 && !extent::same_places(tail, steps, &extent::packed(Order::C, tail, 1)?) {
+        if own > 0
+            && !extent::address_same_items(tail, steps, &extent::packed_strides(Order::C, tail, 1)?)
+        {
             return Err(tensor.not_contiguous());
         }
         let (lists, strides) = (L::of(shape)?, L::of(strides)?);

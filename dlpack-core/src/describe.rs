@@ -1,7 +1,7 @@
-//! A tensor of our own: from what an annotation says, and memory that is lent, to a tensor that was found to lie inside it.
+//! Descriptions of tensors: an annotation and borrowed memory become a tensor that was checked to lie inside the memory.
 //!
-//! Nobody can make a [`Descriptor`](descriptor::Descriptor) but through [`Parts`](parts::Parts), and `Parts` refuses
-//! whatever would reach outside. What follows, to the consumer, trusts it.
+//! A [`Descriptor`](descriptor::Descriptor) can only be made by [`Parts`](parts::Parts), which rejects any tensor that would
+//! reach outside its memory. All later code, up to the consumer, relies on that.
 //!
 //! ```text
 //! annotation ──[ Parts ]──┐                ┌── fast ──────────────────┐
@@ -11,10 +11,10 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `parts` | the builder: what an annotation says, or why the first part of it was refused |
-//! | `check` | every rule over more than one part: extents, strides, offset, bounds, alignment, device, stream; whether the tensor is read-only is decided here |
-//! | `fast` | the same for tensors of few axes where nothing is wrong, which is nearly all of them |
-//! | `descriptor` | the outcome; also for a tensor that was exported before |
+//! | `parts` | the builder: the parts of an annotation, or the error of the first invalid one |
+//! | `check` | every rule that involves more than one part: shape, strides, offset, bounds, alignment, device, stream; decides whether the tensor is read-only |
+//! | `fast` | fast path for valid tensors with few axes, which nearly all tensors are |
+//! | `descriptor` | the checked description; also of a tensor that was exported or imported before |
 //! | `record` | columns over a slice of structs |
 
 pub(crate) mod check;

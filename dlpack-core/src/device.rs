@@ -1,4 +1,4 @@
-//! Where memory lies: DLPack's device numbers as open newtypes, never a Rust enum.
+//! Devices. The device type is an open newtype rather than an enum, because later minor versions add numbers.
 // ABI-02
 
 use core::fmt;
@@ -7,8 +7,8 @@ use crate::abi;
 
 /// A kind of device, as its number in `dlpack.h`.
 ///
-/// New numbers appear in minor releases, so any `i32` is a value; [`DeviceType::is_known`] says which
-/// ones DLPack 1.3 names.
+/// Minor releases add numbers, so every `i32` is a valid value. [`DeviceType::is_known`] returns whether DLPack 1.3
+/// defines a number.
 ///
 /// ```
 /// use dlpack_core::DeviceType;
@@ -61,7 +61,7 @@ device_types! {
 }
 
 impl DeviceType {
-    /// Whether DLPack 1.3 names this number.
+    /// Whether DLPack 1.3 defines this number.
     ///
     /// ```
     /// assert!(dlpack_core::DeviceType::CPU.is_known());
@@ -71,7 +71,7 @@ impl DeviceType {
         self.name().is_some()
     }
 
-    /// Whether the processor may read this memory through its address.
+    /// Whether the CPU can read this memory through its address.
     ///
     /// ```
     /// use dlpack_core::DeviceType;
@@ -84,13 +84,13 @@ impl DeviceType {
         self.is_pinned() || matches!(self, Self::CPU | Self::CUDA_MANAGED)
     }
 
-    /// Whether it is ordinary memory to the processor.
+    /// Whether this is page-locked host memory, which the CPU accesses like any other host memory.
     // DEV-10
     pub(crate) const fn is_pinned(self) -> bool {
         matches!(self, Self::CUDA_HOST | Self::ROCM_HOST)
     }
 
-    /// Whether `data` is an address that an offset may be added to, rather than a handle.
+    /// Whether `data` is an address that an offset can be added to. Otherwise it is a handle.
     ///
     /// ```
     /// use dlpack_core::DeviceType;
@@ -107,25 +107,25 @@ impl DeviceType {
     }
 }
 
-/// Whose streams a device's work is queued on.
+/// The GPU API that provides the streams of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Api {
+pub(crate) enum StreamApi {
     Cuda,
     Hip,
 }
 
 impl DeviceType {
-    /// The API that orders work on memory of this kind, if there is one.
-    pub(crate) const fn api(self) -> Option<Api> {
+    /// The API with streams that order work on memory of this kind, if there is one.
+    pub(crate) const fn stream_api(self) -> Option<StreamApi> {
         match self {
-            Self::CUDA | Self::CUDA_HOST | Self::CUDA_MANAGED => Some(Api::Cuda),
-            Self::ROCM | Self::ROCM_HOST => Some(Api::Hip),
+            Self::CUDA | Self::CUDA_HOST | Self::CUDA_MANAGED => Some(StreamApi::Cuda),
+            Self::ROCM | Self::ROCM_HOST => Some(StreamApi::Hip),
             _ => None,
         }
     }
 }
 
-/// Shows a type to developers as it is shown to users.
+/// Implements `Debug` by `Display`.
 macro_rules! debug_as_display {
     ($($type:ty),+) => {$(
         impl core::fmt::Debug for $type {
@@ -159,15 +159,15 @@ impl fmt::Display for DeviceType {
 pub struct Device {
     /// The kind of device.
     pub device_type: DeviceType,
-    /// The index among devices of that kind; 0 for memory of the host.
+    /// The index among devices of that kind; 0 for host memory.
     pub device_id: i32,
 }
 
 impl Device {
-    /// Ordinary memory.
+    /// Host memory.
     pub const CPU: Self = Self::new(DeviceType::CPU, 0);
 
-    /// A device by kind and index.
+    /// Returns the device of this kind with this index.
     ///
     /// ```
     /// use dlpack_core::{Device, DeviceType};
@@ -182,7 +182,7 @@ impl Device {
         }
     }
 
-    /// The CUDA device with this index.
+    /// Returns the CUDA device with this index.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Device::cuda(3).device_id, 3);
@@ -192,7 +192,7 @@ impl Device {
         Self::new(DeviceType::CUDA, device_id)
     }
 
-    /// The ROCm device with this index.
+    /// Returns the ROCm device with this index.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Device::rocm(0).to_string(), "rocm:0");
@@ -202,7 +202,7 @@ impl Device {
         Self::new(DeviceType::ROCM, device_id)
     }
 
-    /// The Metal device with this index.
+    /// Returns the Metal device with this index.
     ///
     /// ```
     /// assert!(!dlpack_core::Device::metal(0).device_type.is_addressable());
@@ -237,7 +237,7 @@ impl From<Device> for abi::DLDevice {
     }
 }
 
-/// What a field marked `device` may be: a [`Device`], or a type of the user's that names one.
+/// The trait of fields marked `device`: a [`Device`], or a user's type that converts to one.
 ///
 /// ```
 /// use dlpack_core::{AsDevice, Device};
@@ -260,7 +260,7 @@ impl From<Device> for abi::DLDevice {
     label = "expected `Device` or a type implementing `AsDevice`"
 )]
 pub trait AsDevice {
-    /// The device that the memory lies on.
+    /// Returns the device that the memory is on.
     fn as_device(&self) -> Device;
 }
 
@@ -282,7 +282,7 @@ impl<D: AsDevice + ?Sized> AsDevice for &D {
 mod tests {
     use super::*;
 
-    /// The numbers that later headers added are not those of the version we stamp.
+    /// Numbers that only later headers define are unknown here, because exports are stamped with version 1.3.
     // DEV-14, DEV-19
     #[test]
     fn unreleased_devices_are_unknown() {

@@ -1,4 +1,4 @@
-//! DLPack data types: a code, a width and lanes, and whether sub-byte values are padded to a byte each.
+//! DLPack data types: code, width, lanes, and whether sub-byte values are padded to whole bytes.
 
 use core::fmt;
 
@@ -64,7 +64,7 @@ data_types! {
 }
 
 impl DataType {
-    /// Any code, width and number of lanes; whether DLPack knows it is asked when it is used.
+    /// Returns a data type with any code, width and number of lanes. Whether DLPack defines it is checked when it is used.
     ///
     /// ```
     /// use dlpack_core::DataType;
@@ -81,7 +81,7 @@ impl DataType {
         }
     }
 
-    /// The same scalar, `lanes` of them in each item, as in `float4` of a shader language.
+    /// Returns this type with `lanes` scalars in each item, for example `float4` of a shader language.
     ///
     /// ```
     /// assert_eq!(dlpack_core::DataType::F32.with_lanes(4).itemsize_bits(), 128);
@@ -91,7 +91,7 @@ impl DataType {
         Self { lanes, ..self }
     }
 
-    /// The same type, each value in a byte of its own; types of whole bytes stay as they are.
+    /// Returns this type with each sub-byte value padded to a whole byte. Types of whole bytes are returned unchanged.
     ///
     /// ```
     /// use dlpack_core::DataType;
@@ -108,7 +108,7 @@ impl DataType {
         }
     }
 
-    /// The code, as in `dlpack.h`.
+    /// The type code from `dlpack.h`.
     ///
     /// ```
     /// assert_eq!(dlpack_core::DataType::BF16.code(), 4);
@@ -118,7 +118,7 @@ impl DataType {
         self.code
     }
 
-    /// The bits of one scalar.
+    /// The width of one scalar in bits.
     ///
     /// ```
     /// assert_eq!(dlpack_core::DataType::C64.bits(), 64);
@@ -128,7 +128,7 @@ impl DataType {
         self.bits
     }
 
-    /// The scalars in one item.
+    /// The number of scalars in one item.
     ///
     /// ```
     /// assert_eq!(dlpack_core::DataType::U8.lanes(), 1);
@@ -138,7 +138,7 @@ impl DataType {
         self.lanes
     }
 
-    /// Whether each sub-byte value takes a whole byte.
+    /// Whether each sub-byte value is padded to a whole byte.
     ///
     /// ```
     /// assert!(!dlpack_core::DataType::F6_E2M3FN.is_padded());
@@ -148,7 +148,7 @@ impl DataType {
         self.padded
     }
 
-    /// The bits that one item takes in memory.
+    /// The size of one item in bits.
     ///
     /// ```
     /// assert_eq!(dlpack_core::DataType::F6_E3M2FN.itemsize_bits(), 6);
@@ -160,7 +160,7 @@ impl DataType {
         bits as usize * self.lanes as usize
     }
 
-    /// The bytes of one item, unless items share bytes.
+    /// The size of one item in bytes, or `None` if an item is not a whole number of bytes.
     ///
     /// ```
     /// use dlpack_core::DataType;
@@ -178,7 +178,7 @@ impl DataType {
         }
     }
 
-    /// What an address must be a multiple of, for a reader that takes one scalar at a time.
+    /// The required alignment of an address that is read one scalar at a time.
     #[inline]
     pub(crate) const fn alignment(self) -> usize {
         let bytes = if self.code == abi::kDLComplex {
@@ -192,7 +192,7 @@ impl DataType {
         }
     }
 
-    /// Whether DLPack 1.3 knows this code with this width.
+    /// Whether DLPack 1.3 defines this code with this width.
     ///
     /// ```
     /// use dlpack_core::DataType;
@@ -220,7 +220,7 @@ impl DataType {
         known && self.lanes > 0
     }
 
-    /// What it is called, if it has a name.
+    /// The name of the scalar type, if it has one.
     pub(crate) const fn name(self) -> Option<&'static str> {
         let mut at = 0;
         while at < NAMES.len() {
@@ -269,7 +269,7 @@ impl fmt::Display for DataType {
     }
 }
 
-/// Which axis moves fastest in memory.
+/// The memory order of the axes: which axis is contiguous.
 ///
 /// ```
 /// assert_eq!(dlpack_core::Order::default(), dlpack_core::Order::C);
@@ -283,7 +283,7 @@ pub enum Order {
     F,
 }
 
-/// What a field marked `order` may be: an [`Order`], or a type of the user's that names one.
+/// The trait of fields marked `order`: an [`Order`], or a user's type that converts to one.
 ///
 /// ```
 /// use dlpack_core::{AsOrder, Order};
@@ -302,7 +302,7 @@ pub enum Order {
     label = "expected `Order` or a type implementing `AsOrder`"
 )]
 pub trait AsOrder {
-    /// The order of the axes in memory.
+    /// Returns the memory order of the axes.
     fn as_order(&self) -> Order;
 }
 
@@ -324,7 +324,7 @@ impl<O: AsOrder + ?Sized> AsOrder for &O {
 mod tests {
     use super::*;
 
-    /// No constant names what DLPack 1.3 has no or another use for.
+    /// Every named constant is a data type that DLPack 1.3 defines for values, so none is an opaque handle.
     // DTY-10, DTY-15, DTY-16, DTY-17
     #[test]
     fn only_what_consumers_read_has_a_name() {

@@ -1,12 +1,12 @@
-//! One error type: each variant carries what was found and what was needed.
+//! The error type of the crate. Each variant has fields for what was found and what was expected.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;
 
-use crate::{DataType, Device, Version, device::Api};
+use crate::{DataType, Device, Version, device::StreamApi};
 
-/// Each variant with its fields and what they are, and the text that it is shown as: with the fields by name, and what
-/// else there is behind it.
+/// Declares the variants, each with its fields, their docs, and the text that `Display` writes. The text names the fields,
+/// and may use further expressions.
 macro_rules! errors {
     (
         $(#[$attribute:meta])*
@@ -31,7 +31,7 @@ macro_rules! errors {
 }
 
 errors! {
-    /// Why something cannot be described, exported, imported or copied.
+    /// An error of describing, exporting, importing or copying a tensor.
     ///
     /// ```
     /// use dlpack_core::{Error, Parts, Loan};
@@ -49,217 +49,218 @@ errors! {
     #[non_exhaustive]
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum Error {
-        /// An extent is negative or does not fit an `i64`.
-        BadExtent { axis: usize = "The axis.", found: i128 = "What the shape says." }
+        /// The size of an axis is negative or does not fit an `i64`.
+        BadExtent { axis: usize = "The axis.", found: i128 = "The size." }
             => "axis {axis} of the shape is {found}; expected a size between 0 and {}", i64::MAX;
         /// A stride does not fit an `i64`.
-        BadStride { axis: usize = "The axis.", found: i128 = "What the strides say." }
+        BadStride { axis: usize = "The axis.", found: i128 = "The stride." }
             => "the stride of axis {axis} is {found}, which does not fit in an i64";
-        /// An offset is negative, or leads out of the buffer by itself.
+        /// An offset is negative or lies outside the buffer.
         BadOffset { found: i128 = "The offset." }
             => "the offset is {found}; expected one between 0 and the end of the buffer";
-        /// There is not one stride for each axis.
-        StrideCount { found: usize = "How many strides there are.", needed: usize = "How many axes there are." }
+        /// The number of strides is not the number of axes.
+        StrideCount { found: usize = "The number of strides.", needed: usize = "The number of axes." }
             => "expected {needed} strides, one for each axis, found {found}";
-        /// More axes than consumers take.
-        TooManyAxes { found: usize = "How many axes there are.", most: usize = "How many there may be." }
+        /// The tensor has more axes than are supported.
+        TooManyAxes { found: usize = "The number of axes.", most: usize = "The maximum." }
             => "the tensor has {found} axes; at most {most} are supported";
-        /// A tensor of another rank was needed.
-        Rank { found: usize = "The rank of the tensor.", needed: usize = "The rank that is needed." }
+        /// A tensor has another rank than is needed.
+        Rank { found: usize = "The rank of the tensor.", needed: usize = "The expected rank." }
             => "expected a tensor of rank {needed}, found one of rank {found}";
-        /// An axis of another extent was needed.
+        /// An axis of a tensor has another size than is needed.
         Extent {
             axis: usize = "The axis.",
-            found: i64 = "The extent of the tensor.",
-            needed: String = "What is needed, in words or as a number.",
+            found: i64 = "The size of the axis.",
+            needed: String = "The expected size, in words or as a number.",
         } => "expected size {needed} for axis {axis} of the tensor, found {found}";
-        /// There is no such axis, or it was named before.
-        NoSuchAxis { axis: usize = "What was named.", rank: usize = "How many axes there are." }
+        /// The tensor has no such axis, or the axis is listed twice.
+        NoSuchAxis { axis: usize = "The axis.", rank: usize = "The rank of the tensor." }
             => "axis {axis} {} {rank} axes, counted from 0", no_such_axis(*axis, *rank);
-        /// An index or a range leads out of an axis.
+        /// An index or a range is out of range for an axis.
         OutOfRange {
             axis: usize = "The axis.",
-            start: usize = "The first index.",
-            end: usize = "One past the last.",
-            extent: usize = "The extent of the axis.",
+            start: usize = "The first index of the range.",
+            end: usize = "One past the last index of the range.",
+            extent: usize = "The size of the axis.",
         } => "indices {start}..{end} are out of range for axis {axis} of size {extent}";
-        /// There are more elements, or fewer, than are needed.
-        Count { found: usize = "How many there are.", needed: usize = "How many are needed." }
+        /// The number of elements is not the expected number.
+        Count { found: usize = "The number of elements.", needed: usize = "The expected number." }
             => "expected {needed} elements, found {found}";
-        /// There are more bytes, or fewer, than the items of a tensor take.
-        Bytes { found: usize = "How many there are.", needed: usize = "How many are needed." }
+        /// The number of bytes is not the size of the items.
+        Bytes { found: usize = "The number of bytes.", needed: usize = "The expected number." }
             => "expected {needed} bytes for the items, found {found}";
-        /// The elements take more bytes than memory has.
+        /// The elements take more bytes than the address space has.
         TooLarge { shape: Vec<i64> = "The shape." }
             => "a tensor of shape {shape:?} does not fit in the address space";
-        /// The data has fewer elements than the shape says.
+        /// The data has fewer elements than the shape needs.
         TooShort {
             shape: Vec<i64> = "The shape, without the axes of the elements.",
-            needed: i128 = "How many elements it needs.",
-            found: usize = "How many elements the data has.",
+            needed: i128 = "The number of elements that the shape needs.",
+            found: usize = "The number of elements of the data.",
         } => "shape {shape:?} needs {needed} elements, the data has {found}";
-        /// An element lies outside the buffer, where strides or an offset say where.
+        /// With these strides or this offset, an element lies outside the buffer.
         OutOfBounds {
-            first: i128 = "The first byte that the tensor reaches, counted from the start of the buffer.",
-            end: i128 = "One past the last byte that it reaches.",
-            len: usize = "The bytes of the buffer.",
+            first: i128 = "The first byte of the tensor, counted from the start of the buffer.",
+            end: i128 = "One past the last byte of the tensor.",
+            len: usize = "The size of the buffer in bytes.",
         } => "shape, strides and offset reach from byte {first} to byte {end}, the data has {len} bytes";
-        /// The extent written `_` cannot be found from the length of the data.
+        /// The size written `_` cannot be inferred from the number of elements.
         NotInferable {
-            elements: usize = "How many elements there are.",
-            others: i128 = "How many elements the other extents make.",
+            elements: usize = "The number of elements of the data.",
+            others: i128 = "The product of the other sizes.",
         } => "cannot infer `_` in the shape: {elements} elements do not divide into rows of {others}";
-        /// The buffer is no whole number of elements.
+        /// The size of the buffer is not a multiple of the element size.
         PartialElement {
-            bytes: usize = "The bytes that the elements have.",
-            element_bits: usize = "The bits of one element.",
+            bytes: usize = "The size of the buffer in bytes.",
+            element_bits: usize = "The size of one element in bits.",
         } => "{bytes} bytes are not a whole number of elements of {element_bits} bits";
-        /// A byte stride is no multiple of the item.
+        /// A byte stride is not a multiple of the item size.
         PartialStride {
             axis: usize = "The axis.",
             found: i64 = "The stride in bytes.",
-            itemsize: usize = "The bytes of one item.",
+            itemsize: usize = "The size of one item in bytes.",
         } => "axis {axis} has a stride of {found} bytes; expected a multiple of the item size, {itemsize} bytes";
-        /// The first element does not begin on a byte of its own.
+        /// The first element does not start at a byte boundary.
         PartialOffset { bits: i128 = "The offset in bits." }
             => "the first element begins at bit {bits}; it must begin on a byte of its own";
-        /// The first element does not lie where its type has to.
+        /// The address of the first element is not aligned for the data type.
         Misaligned {
-            address: usize = "Its address.",
-            alignment: usize = "What the address must be a multiple of.",
+            address: usize = "The address.",
+            alignment: usize = "The required alignment.",
             dtype: DataType = "The data type.",
         } => "the first element is at address {address:#x}; {dtype} needs a multiple of {alignment}";
-        /// The data knows its own layout, and the annotation says another.
+        /// The data has its own layout, and the attribute gives a different one.
         LayoutConflict {
             what: &'static str = "`shape`, `strides` or `order`.",
-            data: Vec<i64> = "What the data says.",
-            given: Vec<i64> = "What the annotation says.",
+            data: Vec<i64> = "The layout of the data.",
+            given: Vec<i64> = "The value of the attribute.",
         } => "`{what}` is {given:?}, but the data itself has {data:?}; remove the key, or make them agree";
-        /// The data knows its own device, and the annotation says another.
-        DeviceConflict { data: Device = "Where the data lies.", given: Device = "What the annotation says." }
+        /// The data has its own device, and the attribute gives a different one.
+        DeviceConflict { data: Device = "The device of the data.", given: Device = "The value of the attribute." }
             => "`device` is {given}, but the data is on {data}; remove the key, or make them agree";
-        /// A byte that stands for a `bool` is neither 0 nor 1.
+        /// A byte of a `bool` tensor is neither 0 nor 1.
         NotBool { found: u8 = "The byte." }
             => "a byte of the data is {found}; expected 0 or 1, as for every bool";
-        /// DLPack 1.3 has no such data type.
-        UnknownDataType { found: DataType = "What was found." }
+        /// DLPack 1.3 does not define the data type.
+        UnknownDataType { found: DataType = "The data type." }
             => "DLPack {} has no data type {found}", Version::CURRENT;
-        /// A tensor of another data type was needed.
+        /// A tensor has another data type than is needed.
         WrongDataType {
             found: DataType = "The data type of the tensor.",
-            needed: DataType = "The data type that is needed.",
+            needed: DataType = "The expected data type.",
         } => "expected dtype {needed}, found {found}";
-        /// DLPack 1.3 has no such device.
-        UnknownDevice { found: Device = "What was found." }
+        /// DLPack 1.3 does not define the device type.
+        UnknownDevice { found: Device = "The device." }
             => "DLPack {} has no {found}", Version::CURRENT;
-        /// The data does not lie where the processor can read it.
-        NotOnHost { device: Device = "Where it lies." }
+        /// The CPU cannot read the memory of the device that the data is on.
+        NotOnHost { device: Device = "The device of the data." }
             => "the data is on {device}, where the CPU cannot read it; copy it to the host first";
-        /// The data does not lie where work of CUDA reads it.
-        NotOnCuda { device: Device = "Where it lies." }
+        /// The data is not on a CUDA device.
+        NotOnCuda { device: Device = "The device of the data." }
             => "expected data on a CUDA device, found {device}";
-        /// A stream of another device, or of a context that is not the primary one.
-        ForeignStream { device: Device = "Where the data lies." }
+        /// The stream belongs to another device, or to a context that is not the primary one.
+        ForeignStream { device: Device = "The device of the data." }
             => "the stream does not belong to the primary context of {device}, where the data is";
-        /// The data cannot be brought to that device.
-        UnreachableDevice { data: Device = "Where it lies.", requested: Device = "Where it was asked for." }
+        /// This producer cannot copy the data to the requested device.
+        UnreachableDevice { data: Device = "The device of the data.", requested: Device = "The requested device." }
             => "the data is on {data}, and this producer cannot copy it to {requested}";
-        /// A copy on this device was asked for, which is not available.
-        CannotCopy { device: Device = "Where the data lies." }
+        /// The request needs a copy on this device, which this producer cannot make.
+        CannotCopy { device: Device = "The device of the data." }
             => "data on {device} cannot be copied by this producer";
-        /// The request can only be served by a copy, and forbids one.
+        /// The request needs a copy, and forbids one.
         CopyForbidden { why: &'static str = "Why a copy is needed." }
             => "copy=False, but {why}";
-        /// The data is read-only, which the legacy struct cannot say.
+        /// The data is read-only, for which the legacy struct has no flag.
         LegacyReadOnly
             => "the data is read-only, and a legacy tensor has no flag for that; request DLPack 1.0 or newer, or a copy";
-        /// The values are padded to bytes, which the legacy struct cannot say.
+        /// The sub-byte values are padded to bytes, for which the legacy struct has no flag.
         LegacyPadded { dtype: DataType = "The data type." }
             => "the items are {dtype}, which a legacy tensor cannot describe; request DLPack 1.1 or newer";
-        /// The stream means nothing for this device.
-        BadStream { found: i64 = "The stream.", device: Device = "Where the data lies." }
-            => "stream {found} is not valid for data on {device}; pass {}", streams_of(*device);
-        /// Work on this device would have to be ordered against a stream, which is not available: the crate was
-        /// built without `std`.
-        CannotOrder { device: Device = "Where the data lies." }
+        /// The stream is not valid for this device.
+        BadStream { found: i64 = "The stream.", device: Device = "The device of the data." }
+            => "stream {found} is not valid for data on {device}; pass {}", valid_streams(*device);
+        /// Work on this device would have to be ordered against a stream, but the crate was built without `std`, which that
+        /// needs.
+        CannotOrder { device: Device = "The device of the data." }
             => "work on {device} cannot be ordered after a stream by this producer, which was built without std; synchronize first and pass stream -1";
-        /// The data says itself which stream it is written on, and the annotation says another.
-        StreamConflict { data: usize = "The stream of the data.", given: usize = "What the annotation says." }
+        /// The data has its own stream, and the attribute gives a different one.
+        StreamConflict { data: usize = "The stream of the data.", given: usize = "The value of the attribute." }
             => "`stream` is {given:#x}, but the data is written on {data:#x}; remove the key, or make them agree";
         /// A device's driver is needed and could not be loaded.
         NoDriver {
-            library: &'static str = "The library, without what systems add to names.",
-            why: String = "What the system said.",
+            library: &'static str = "The name of the library, without the system's prefix and suffix.",
+            why: String = "The system's error message.",
         } => "{library} is needed, but could not be loaded: {why}";
-        /// A device's driver lacks a function that is needed: it is too old, or is none.
+        /// The loaded library lacks a function that is needed: it is too old, or not a driver.
         NoEntryPoint { library: String = "The library that was loaded.", symbol: &'static str = "The function." }
             => "{library} has no function `{symbol}`: it is too old, or not a driver";
-        /// A device's driver failed.
+        /// A call of a device's driver failed.
         DriverFailed {
             call: String = "The function that was called.",
-            code: i32 = "What it returned.",
-            name: String = "What the driver calls that.",
+            code: i32 = "The error code that it returned.",
+            name: String = "The driver's name for the error code.",
         } => "`{call}` failed with {name} ({code})";
-        /// A stream is recording a graph, and what was asked for would break that or be broken by it.
-        Capturing { what: &'static str = "What is in the way." }
+        /// A stream is capturing a graph, which the requested operation would invalidate or would not be ordered with.
+        Capturing { what: &'static str = "The reason." }
             => "a graph is being captured: {what}";
-        /// As many tensors as may were dropped by consumers whose streams nobody has named again.
-        TooManyWait { owners: usize = "How many owners wait.", bytes: usize = "How much memory they keep." }
+        /// The limit of deferred owners is reached: consumers dropped this many tensors, and their streams have not been named
+        /// again since.
+        TooManyWait { owners: usize = "The number of deferred owners.", bytes: usize = "The size of their memory in bytes." }
             => "{owners} tensors of {bytes} bytes were dropped by consumers whose streams nobody has named again, which is as much as may be kept: call `collect` where no stream captures";
-        /// The tensor has another major version.
-        UnsupportedMajor { found: Version = "Its version.", supported: Version = "Ours." }
+        /// The tensor has an unsupported major version.
+        UnsupportedMajor { found: Version = "The version of the tensor.", supported: Version = "The supported version." }
             => "the tensor has DLPack version {found}; expected {}.x", supported.major;
-        /// A foreign tensor breaks the format.
-        Malformed { what: &'static str = "What is wrong with it.", found: i64 = "The number that shows it." }
+        /// A foreign tensor violates the DLPack format.
+        Malformed { what: &'static str = "The violation.", found: i64 = "The offending value." }
             => "malformed tensor: {what} ({found})";
-        /// The data is read-only, and writing was asked for.
+        /// The data is read-only, and write access was requested.
         ReadOnly => "the tensor is read-only; write to a copy of it";
-        /// A view that is alive may share elements with this one, and one of the two may write.
+        /// Another live view may share elements with this one, and one of the two may write.
         Borrowed => "another view of this memory is alive, and one of the two may write: drop that one first";
-        /// The table that keeps views with a promise apart cannot be used.
-        NoLeaseTable { why: &'static str = "What is in the way." }
+        /// The table that detects overlapping views with a promise cannot be used.
+        NoLeaseTable { why: &'static str = "The reason." }
             => "views with a promise cannot be kept apart: {why}";
-        /// Two indices mean the same element, and writing was asked for.
+        /// Two indices refer to the same element, and write access was requested.
         Overlap { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} has elements that share memory, so it cannot be written";
-        /// `writable` was asked for, and the buffer gives only shared access.
+        /// The key `writable` is set, but the buffer gives only shared access.
         NotWritable => "`writable` needs exclusive access to the memory, and this buffer gives shared access only";
-        /// Others may write to the memory, so it cannot be a slice.
+        /// The memory is shared with writers, so it cannot be borrowed as a slice.
         MayChange => "others may write to this memory, so it cannot be a slice: copy it with `to_vec`, read it with `iter`, or take the argument as a view with a `Promise`";
         /// An array of records was needed, and a tensor has none.
         NotRecords => "a DLPack tensor cannot hold records: pass a structured array of NumPy";
-        /// The elements do not lie one after another, as a slice needs.
+        /// The elements are not contiguous, as a slice requires.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: copy it with `to_vec`, or read it with `iter`";
-        /// A clone of the field marked `owner` does not keep the data.
+        /// A clone of the field marked `owner` does not keep the data alive.
         OwnerElsewhere => "a clone of the field marked `owner` does not hold the memory that is exported";
-        /// The memory could not be had.
-        OutOfMemory { bytes: usize = "The bytes asked for." }
+        /// An allocation failed.
+        OutOfMemory { bytes: usize = "The requested number of bytes." }
             => "cannot allocate {bytes} bytes of memory";
-        /// The variant is marked `skip`.
+        /// The variant is marked `skip`, so it has no tensor.
         Skipped { name: &'static str = "The enum.", variant: &'static str = "The variant." }
             => "`{name}::{variant}` is marked `skip` and has no tensor";
-        /// No variant of the enum takes such a tensor.
+        /// No variant of the enum accepts the tensor.
         NoVariant {
             name: &'static str = "The enum.",
             dtype: DataType = "The data type of the tensor.",
             rank: usize = "The rank of the tensor.",
         } => "no variant of `{name}` accepts {dtype} of rank {rank}; convert the array to a dtype and rank that one accepts";
-        /// There is no tensor of this name.
-        NoSuchTensor { name: String = "The name asked for.", known: &'static [&'static str] = "The names that there are." }
+        /// There is no tensor with this name.
+        NoSuchTensor { name: String = "The requested name.", known: &'static [&'static str] = "The existing names." }
             => "there is no tensor `{name}`; expected one of {known:?}";
         /// The field of this tensor is `None`.
         Absent { name: &'static str = "The name of the tensor." }
             => "the tensor `{name}` is None";
-        /// A value of the tensor does not fit the field it is read back into.
+        /// A value of the tensor does not fit the field that it is imported into.
         BadField {
-            what: &'static str = "What the value is: an extent, a stride, a data type or a device.",
+            what: &'static str = "The kind of value: a size, a stride, a data type or a device.",
             found: String = "The value.",
         } => "the field cannot hold {what} {found}";
     }
 }
 
-/// What is wrong with the axis, up to how many there are.
+/// Describes why an axis number is invalid for a tensor of this rank.
 fn no_such_axis(axis: usize, rank: usize) -> &'static str {
     if axis < rank {
         "is listed twice; list each once of the"
@@ -268,14 +269,14 @@ fn no_such_axis(axis: usize, rank: usize) -> &'static str {
     }
 }
 
-/// The streams that can be named for data on a device.
-fn streams_of(device: Device) -> &'static str {
-    match device.device_type.api() {
+/// Lists the valid values of `stream` for data on a device, for a message.
+fn valid_streams(device: Device) -> &'static str {
+    match device.device_type.stream_api() {
         None => "none, or -1 for no order",
-        Some(Api::Cuda) => {
+        Some(StreamApi::Cuda) => {
             "1 or 2 for a default stream, a CUstream, -1 for no order, or none; none if it is to go to the cpu"
         }
-        Some(Api::Hip) => {
+        Some(StreamApi::Hip) => {
             "0 for the default stream, a hipStream_t, -1 for no order, or none; none if it is to go to the cpu"
         }
     }
@@ -283,17 +284,17 @@ fn streams_of(device: Device) -> &'static str {
 
 impl core::error::Error for Error {}
 
-/// The errors that hold lists, if there is memory for those.
+/// Constructors of errors that own lists. If there is no memory for the lists, the result is `OutOfMemory`.
 impl Error {
-    /// Takes it out of where it is not needed any more.
+    /// Moves the error out of a place that is not read afterwards.
     #[cold]
-    pub(crate) fn take(&mut self) -> Self {
+    pub(crate) fn take_out(&mut self) -> Self {
         core::mem::replace(self, Self::ReadOnly)
     }
 
     #[cold]
     pub(crate) fn too_large(shape: &[i64]) -> Self {
-        list(shape).map_or_else(|error| error, |shape| Self::TooLarge { shape })
+        copy_list(shape).map_or_else(|error| error, |shape| Self::TooLarge { shape })
     }
 
     #[cold]
@@ -305,12 +306,12 @@ impl Error {
             needed,
             found,
         };
-        list(shape).map_or_else(|error| error, error)
+        copy_list(shape).map_or_else(|error| error, error)
     }
 
     #[cold]
     pub(crate) fn not_contiguous(shape: &[i64], strides: &[i64]) -> Self {
-        Self::of_layout(shape, strides, |shape, strides| Self::NotContiguous {
+        Self::from_layout(shape, strides, |shape, strides| Self::NotContiguous {
             shape,
             strides,
         })
@@ -318,23 +319,23 @@ impl Error {
 
     #[cold]
     pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Self {
-        Self::of_layout(shape, strides, |shape, strides| Self::Overlap {
+        Self::from_layout(shape, strides, |shape, strides| Self::Overlap {
             shape,
             strides,
         })
     }
 
-    fn of_layout(shape: &[i64], strides: &[i64], error: fn(Vec<i64>, Vec<i64>) -> Self) -> Self {
-        match (list(shape), list(strides)) {
+    fn from_layout(shape: &[i64], strides: &[i64], error: fn(Vec<i64>, Vec<i64>) -> Self) -> Self {
+        match (copy_list(shape), copy_list(strides)) {
             (Ok(shape), Ok(strides)) => error(shape, strides),
             (Err(error), _) | (_, Err(error)) => error,
         }
     }
 
-    /// A clone, if there is memory for one, of an error that is remembered.
+    /// Clones a remembered error, or returns `OutOfMemory` if there is no memory for the clone.
     #[cfg(feature = "std")]
     #[cold]
-    pub(crate) fn again(&self) -> Self {
+    pub(crate) fn clone_or_out_of_memory(&self) -> Self {
         let clone = || match self {
             Self::NoDriver { library, why } => {
                 let (library, why) = (*library, text(why)?);
@@ -350,11 +351,11 @@ impl Error {
     }
 }
 
-/// `value.to_string()`, where there is memory for it.
+/// Formats `value` as `to_string` does.
 ///
 /// # Errors
 ///
-/// [`Error::OutOfMemory`], where `to_string` would end the process.
+/// [`Error::OutOfMemory`], where `to_string` would abort the process.
 pub fn text(value: impl fmt::Display) -> Result<String, Error> {
     struct Text(String);
 
@@ -372,19 +373,19 @@ pub fn text(value: impl fmt::Display) -> Result<String, Error> {
     written.map_or(Err(Error::OutOfMemory { bytes }), |()| Ok(text.0))
 }
 
-/// That there is so much memory just now: asked before what would end the process without.
-pub(crate) fn room(bytes: usize) -> Result<(), Error> {
+/// Checks that an allocation of `bytes` succeeds now. Called before an operation that would abort if its allocation failed.
+pub(crate) fn check_memory(bytes: usize) -> Result<(), Error> {
     let room = Vec::<u8>::new().try_reserve_exact(bytes);
     room.map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// `values.to_vec()`, where there is memory for it.
-pub(crate) fn list(values: &[i64]) -> Result<Vec<i64>, Error> {
-    joined(values, &[])
+/// Copies a list as `to_vec` does, but returns an error if there is no memory for it.
+pub(crate) fn copy_list(values: &[i64]) -> Result<Vec<i64>, Error> {
+    concat_lists(values, &[])
 }
 
-/// `[values, more].concat()`, likewise.
-pub(crate) fn joined(values: &[i64], more: &[i64]) -> Result<Vec<i64>, Error> {
+/// Concatenates two lists, or returns an error if there is no memory for the result.
+pub(crate) fn concat_lists(values: &[i64], more: &[i64]) -> Result<Vec<i64>, Error> {
     let mut list = Vec::new();
     if list.try_reserve_exact(values.len() + more.len()).is_err() {
         let bytes = size_of_val(values) + size_of_val(more);

@@ -1,67 +1,66 @@
-//! Handing a tensor over: from a description, and the owner that keeps its memory, to a struct that any consumer releases.
+//! Exports: from a description, and the owner that keeps its memory, to a struct that any consumer can release.
 //!
-//! Everybody comes in by a door, with a value, an `Arc`, a clone or a borrow; the description is planned, and one finisher
-//! follows the plan. What it gives is one allocation, whose deleter drops the owner, on whatever thread.
+//! Each entry point takes a value, an `Arc`, a clone or a borrow, and describes its tensor. The description is planned, and
+//! `finish_export` carries the plan out. The result is one allocation. Its deleter drops the owner on any thread.
 //!
 //! ```text
-//! DLPack, DLPackTensors, Managed again, a binding      the doors
+//! DLPack, DLPackTensors, a re-export, a binding        the entry points
 //!        │ describe
 //!        ▼
-//! Descriptor ──plan──> Way ──┬─ Share ──────────────> owner ──┐
-//!                            ├─ CopyHost, CopyDevice ─> copy ─┼──> block { struct, owner, shape, strides } ──> Managed
-//!                            └─ AlreadyCopied ────────────────┘        └─ its deleter drops the owner
+//! Descriptor ──plan──> TransferPath ──┬─ Share ──────────────> owner ──┐
+//!                                     ├─ CopyHost, CopyDevice ─> copy ─┼─> block { struct, owner, dims } ─> Managed
+//!                                     └─ AlreadyCopied ────────────────┘       └─ its deleter drops the owner
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | the trait [`DLPack`], the door of values and of `Arc`s |
-//! | `extras` | what a type says beside its description: one hidden table |
-//! | `tensors` | the door of structs with several tensors |
-//! | `hand_over` | the door of a binding, and back: an owner that is released without its deleter |
-//! | `strided` | the door of memory that another protocol describes, in bytes |
-//! | `offer` | a tensor that code of the user may take or refuse, and so its caller may get back |
-//! | `layer` | exports of what was exported before, and who keeps the memory below them |
-//! | `root` | exports of memory that keeps itself, however often it was exported before |
-//! | `owner_field` | exports by a clone of the field that is marked `owner` |
-//! | `cuts` | parts of a tensor, which keep the whole; and its bytes as other items |
-//! | `ways` | from each door to `finish`, the one function that follows a plan; the door of tensors that were exported before |
-//! | `fresh` | copies that the processor makes, and zeros: new memory, which `tensor::view` fills |
-//! | `device` | memory of devices: shared in the order of streams, or who copies it: the processor or a driver |
-//! | `copies` | copies that drivers make: new memory, and the order of streams around it; `stream::visit` moves the bytes |
-//! | `dims_storage` | where that allocation keeps shape and strides |
-//! | `block` | the allocation: the struct, the owner, shape and strides where the consumer finds them; and the deleter, which drops that owner |
+//! | this one | the trait [`DLPack`]: exports of values and of `Arc`s |
+//! | `extras` | optional properties of a type, in addition to its description: one hidden table |
+//! | `tensors` | exports of structs with several tensors |
+//! | `hand_over` | exports for a binding, whose owner can be released without the deleter |
+//! | `strided` | exports from a buffer-protocol description, in bytes |
+//! | `offer` | a tensor passed to user code that may take ownership or reject it |
+//! | `reexport` | re-exports, and the search for the owner below them |
+//! | `root` | exports that hold a shared allocation directly, however often it was exported before |
+//! | `owner_field` | exports that hold a clone of the field marked `owner` |
+//! | `views` | views of a tensor, which keep the whole; its bytes as another data type |
+//! | `finish` | `finish_export`, which carries out a plan, and the functions that lead to it; exports of imported tensors |
+//! | `host_memory` | host copies and zeros in new memory, which `tensor::view` fills |
+//! | `device` | device memory: shared in stream order, or copied by the host or a driver |
+//! | `device_copies` | copies by a driver: new memory, and the stream order around it; `stream::visit` moves the bytes |
+//! | `dims_storage` | where that allocation stores shape and strides |
+//! | `block` | the allocation: the struct, the owner, shape and strides; and the deleter, which drops the owner |
 //!
-//! Whether a tensor is read-only is decided in `describe::check`, what its consumer is told in `request::plan`; the event that
-//! makes a consumer wait for the producer is asked for in `stream::order`.
+//! `describe::check` decides whether a tensor is read-only, and `request::plan` which flags its consumer gets. `stream::order`
+//! records the event for which a consumer's stream waits.
 
 pub(crate) mod block;
-#[cfg(feature = "std")]
-pub(crate) mod copies;
-pub(crate) mod cuts;
 pub(crate) mod device;
+#[cfg(feature = "std")]
+pub(crate) mod device_copies;
 pub(crate) mod dims_storage;
 pub(crate) mod extras;
-pub(crate) mod fresh;
+pub(crate) mod finish;
 pub(crate) mod hand_over;
-pub(crate) mod layer;
+pub(crate) mod host_memory;
 pub(crate) mod offer;
 pub(crate) mod owner_field;
+pub(crate) mod reexport;
 pub(crate) mod root;
 pub(crate) mod strided;
 pub(crate) mod tensors;
-pub(crate) mod ways;
+pub(crate) mod views;
 
 use alloc::sync::Arc;
 
 use crate::export::extras::{Extras, of_types, share_managed};
-use crate::export::ways::{export_moved, export_shared};
+use crate::export::finish::{export_moved, export_shared};
 use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 
 /// A type whose values are tensors.
 ///
-/// Derive it; or implement [`describe`](DLPack::describe) by hand with [`Parts`]. Every [`Buffer`]
-/// is one without further ado. The trait is safe: a [`Descriptor`] can only be had from memory
-/// that was lent, after every element was found inside it.
+/// Derive it, or implement [`describe`](DLPack::describe) by hand with [`Parts`]. Every [`Buffer`] implements it. The trait is
+/// safe to implement: a [`Descriptor`] can only be made from borrowed memory, after every element was found to lie inside it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -88,11 +87,11 @@ use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 )]
 pub trait DLPack: Send // a consumer may run the deleter on any thread
 {
-    /// What is known of its exports beside this.
+    /// Optional properties of the type's exports, which `describe` does not tell.
     #[doc(hidden)]
     const EXTRAS: Extras<Self> = Extras::NONE;
 
-    /// The tensor as it is seen through a shared reference.
+    /// Describes the tensor as seen through a shared reference.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -103,10 +102,10 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// Whatever would make the tensor reach outside its memory.
+    /// An error if the tensor would reach outside its memory.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
 
-    /// The tensor as it is seen through an exclusive reference: writable, where the memory can be.
+    /// Describes the tensor as seen through an exclusive reference: writable, if the memory can be written.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -117,15 +116,15 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`].
+    /// Those of [`DLPack::describe`].
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         self.describe()
     }
 
-    /// Exports the value: it moves into the tensor, and is dropped when the consumer is done.
+    /// Exports the value by moving it into the tensor. It is dropped when the consumer releases the tensor.
     ///
-    /// The tensor is writable if the memory is the value's alone. Work that is queued on a stream is
-    /// not waited for: between Rust and Rust that is the caller's to order.
+    /// The tensor is writable if the value alone owns the memory. Work that is queued on a stream is not waited for: for a
+    /// consumer in Rust, ordering is the caller's task.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -137,7 +136,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`]. The value is dropped then.
+    /// Those of [`DLPack::describe`]. The value is dropped then.
     #[inline]
     fn into_dlpack(self) -> Result<Managed, Error>
     where
@@ -146,7 +145,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         export_moved(self, Self::describe_mut, None)
     }
 
-    /// Exports the value as a consumer asks for it.
+    /// Exports the value by moving it, as a consumer requests it.
     ///
     /// ```
     /// use dlpack_core::{DLPack, ExportRequest};
@@ -158,7 +157,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`] and [`plan`](crate::request::plan()). The value is dropped then.
+    /// Those of [`DLPack::describe`] and [`plan`](crate::request::plan()). The value is dropped then.
     #[inline]
     fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
     where
@@ -167,10 +166,10 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         export_moved(self, Self::describe_mut, Some(request))
     }
 
-    /// Exports the value without giving it up: the tensor holds another `Arc` to it.
+    /// Exports the value without moving it: the tensor holds another `Arc` to it.
     ///
-    /// The tensor is read-only, unless the memory may be written through shared references. Order is
-    /// the caller's, as for [`DLPack::into_dlpack`].
+    /// The tensor is read-only, unless the memory may be written through shared references. Work that is queued on a stream is
+    /// not waited for, as in [`DLPack::into_dlpack`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -185,7 +184,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`].
+    /// Those of [`DLPack::describe`].
     #[inline]
     fn to_dlpack(self: &Arc<Self>) -> Result<Managed, Error>
     where
@@ -197,7 +196,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
         export_shared(self, Self::describe, None)
     }
 
-    /// Exports the value without giving it up, as a consumer asks for it.
+    /// Exports the value without moving it, as a consumer requests it.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -212,7 +211,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// As [`DLPack::describe`] and [`plan`](crate::request::plan()).
+    /// Those of [`DLPack::describe`] and [`plan`](crate::request::plan()).
     #[inline]
     fn to_dlpack_with(self: &Arc<Self>, request: &ExportRequest) -> Result<Managed, Error>
     where

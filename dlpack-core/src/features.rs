@@ -1,22 +1,22 @@
-//! What other crates' types are to us: one file a crate as a rule, each behind the feature of that crate's name.
+//! Trait implementations for types of other crates. Each file has the feature of its crate's name.
 //!
 //! ```text
-//! their number ──── Element                 their container ── Buffer, FromTensor
-//! their stream ──── ProducerStream          their device ───── what its loans name
+//! a number type ─── Element                 a container type ── Buffer, FromTensor
+//! a stream type ─── ProducerStream          a device type ───── the device of its loans
 //! ```
 //!
-//! | file | elements | data | read back |
+//! | file | elements | data | imported as |
 //! |---|---|---|---|
-//! | `numbers` | those of `half` and `num-complex` | | |
-//! | `microfloat` | small floats, one a byte | | |
+//! | `numbers` | floats and complex numbers of `half` and `num-complex` | | |
+//! | `microfloat` | small floats, padded to one byte each | | |
 //! | `glam` | vectors, quaternions, matrices | | |
 //! | `nalgebra` | small matrices, points | matrices | matrices |
 //! | `ndarray` | | arrays with any strides | arrays |
 //! | `image` | | images | images |
-//! | `cudarc` | | memory of GPUs, and its stream | |
-//! | `cuda` | | | memory of GPUs, for work of `cudarc` |
+//! | `cudarc` | | GPU memory, and its stream | |
+//! | `cuda` | | | GPU memory, for work of `cudarc` |
 //!
-//! and `pyo3`: errors as exceptions.
+//! The file `pyo3` converts errors to Python exceptions.
 
 #[cfg(feature = "cudarc")]
 pub mod cuda;

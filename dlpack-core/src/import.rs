@@ -1,6 +1,7 @@
-//! The way back: from an imported tensor to owned Rust values.
+//! Imports a tensor as an owned Rust value.
 //!
-//! The attributes of the export are read backwards: each field is asked for what it described.
+//! The derive of `FromDLPack` uses the attributes of the export: each field is read from the part of the tensor that it
+//! describes.
 //!
 //! ```text
 //!                     ┌── elements ── Vec, Box, Arc, array (a copy), SharedBuffer (the memory itself)
@@ -11,8 +12,8 @@
 //! | file | job |
 //! |---|---|
 //! | this one | `FromDLPack` for whole values, `FromTensor` for the data |
-//! | `reader` | `Import`: what the derive asks a tensor for, in which order it copies |
-//! | `list` | the integers and lists that extents and strides are read back into |
+//! | `reader` | `Import`: reads the fields that the derive asks for, and copies the elements in the requested order |
+//! | `list` | the integers and lists that shape and strides are read into |
 
 pub(crate) mod list;
 pub(crate) mod reader;
@@ -20,14 +21,15 @@ pub(crate) mod reader;
 pub use list::{FromInt, FromList};
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use core::mem::take;
 
 use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
-use crate::{element::Plain, error::room, import::reader::Import};
+use crate::{element::Plain, error::check_memory, import::reader::Import};
 
-/// A type that a tensor can become.
+/// A type that can be constructed from a tensor.
 ///
-/// Derive it with the attributes that describe the export. Fields that own their elements get a
-/// copy in the order they need; a [`SharedBuffer`] adopts the memory as it is.
+/// Derive it with the attributes that describe the export. Fields that own their elements get a copy in the memory order
+/// that they need. A [`SharedBuffer`] adopts the memory without a copy.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -52,7 +54,7 @@ use crate::{element::Plain, error::room, import::reader::Import};
     note = "to read an array where it lies, use `dlpack_core::array::View`; as an argument of a Python function, `dlpack_pyo3::View<T, N>`"
 )]
 pub trait FromDLPack: Sized {
-    /// The value that the tensor holds.
+    /// Constructs a value from a tensor.
     ///
     /// ```
     /// use dlpack_core::{DLPack, FromDLPack};
@@ -64,11 +66,18 @@ pub trait FromDLPack: Sized {
     ///
     /// # Errors
     ///
-    /// Another data type, rank or extent than the type needs, memory that the processor cannot read, or no memory for what is
-    /// read back; an `Arc<[T]>` std makes, which then ends the process.
+    /// The tensor has another dtype, rank or axis size than the type needs, its memory is not host-readable, or there is no
+    /// memory for the result. If the allocation of an `Arc<[T]>` fails, std aborts the process instead.
     fn from_dlpack(tensor: Managed) -> Result<Self, Error>;
 
-    /// Whether data type and rank are those of this type; an enum picks its variant by this.
+    /// Replaces the value by the one that the tensor holds. After an error the value is unchanged.
+    #[doc(hidden)]
+    fn replace_by(&mut self, tensor: Managed) -> Result<(), Error> {
+        *self = Self::from_dlpack(tensor)?;
+        Ok(())
+    }
+
+    /// Whether dtype and rank of the tensor are those of this type. An enum selects its variant by this.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
         let _ = tensor;
@@ -76,7 +85,7 @@ pub trait FromDLPack: Sized {
     }
 }
 
-/// Data that a tensor's elements can go into.
+/// A container that the elements of a tensor can be imported into.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -94,17 +103,23 @@ pub trait FromDLPack: Sized {
     note = "use `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`"
 )]
 pub trait FromTensor: Sized + sealed::Sealed {
-    /// What the elements are.
+    /// The type of the elements.
     type Element: Element;
 
-    /// Whether the memory is adopted, strides and all, rather than copied.
+    /// Whether the container adopts the memory, with its strides, instead of copying it.
     #[doc(hidden)]
     const ADOPTS: bool = false;
 
     #[doc(hidden)]
     fn from_tensor(import: Import) -> Result<Self, Error>;
 
-    /// Whether a tensor of any such rank will do.
+    #[doc(hidden)]
+    fn replace(&mut self, import: Import) -> Result<(), Error> {
+        *self = Self::from_tensor(import)?;
+        Ok(())
+    }
+
+    /// Whether dtype and trailing axes are those of the element type. The default accepts every rank above that.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
         tensor.dtype() == Self::Element::DTYPE
@@ -113,7 +128,7 @@ pub trait FromTensor: Sized + sealed::Sealed {
     }
 }
 
-/// Closes `FromTensor`: what an import keeps count of is core's own affair.
+/// Seals `FromTensor`, because `Import` is private.
 pub(crate) mod sealed {
     pub trait Sealed {}
 }
@@ -124,7 +139,11 @@ impl<T: Plain> sealed::Sealed for SharedBuffer<T> {}
 #[diagnostic::do_not_recommend]
 impl<D: FromTensor> FromDLPack for D {
     fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
-        Import::new::<D>(tensor)?.data::<D>()
+        Import::new::<D>(tensor)?.into_data::<D>()
+    }
+
+    fn replace_by(&mut self, tensor: Managed) -> Result<(), Error> {
+        Import::new::<D>(tensor)?.replace(self)
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -132,8 +151,8 @@ impl<D: FromTensor> FromDLPack for D {
     }
 }
 
-/// Lists that a vector becomes.
-macro_rules! lists {
+/// Implements `FromTensor` for lists that a vector converts into.
+macro_rules! list_imports {
     ($($list:ty;)*) => {$(
         impl<T> sealed::Sealed for $list {}
 
@@ -141,12 +160,19 @@ macro_rules! lists {
             type Element = T;
 
             fn from_tensor(import: Import) -> Result<Self, Error> {
-                import.elements().map(Self::from)
+                import.copy_elements().map(Self::from)
+            }
+
+            fn replace(&mut self, import: Import) -> Result<(), Error> {
+                let mut elements = Vec::from(take(self));
+                let replaced = import.replace_elements(&mut elements);
+                *self = Self::from(elements);
+                replaced
             }
         }
     )*};
 }
-lists! {
+list_imports! {
     Vec<T>;
     Box<[T]>;
 }
@@ -157,9 +183,9 @@ impl<T: Element> FromTensor for Arc<[T]> {
     type Element = T;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
-        let elements = import.elements()?;
-        // They are copied behind two counts.
-        room(size_of_val(&elements[..]).saturating_add(2 * size_of::<usize>()))?;
+        let elements = import.copy_elements()?;
+        // An `Arc` copies the elements to a new allocation, after two counts.
+        check_memory(size_of_val(&elements[..]).saturating_add(2 * size_of::<usize>()))?;
         Ok(Self::from(elements))
     }
 }
@@ -168,8 +194,8 @@ impl<T: Element, const N: usize> FromTensor for [T; N] {
     type Element = T;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.count::<T>(N)?;
-        let elements: Vec<T> = import.elements()?;
+        import.check_count::<T>(N)?;
+        let elements: Vec<T> = import.copy_elements()?;
         Ok(Self::try_from(elements).unwrap_or_else(|_| unreachable!("so many were counted")))
     }
 }
@@ -179,6 +205,6 @@ impl<T: Plain> FromTensor for SharedBuffer<T> {
     const ADOPTS: bool = true;
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
-        import.adopt()
+        import.adopt_memory()
     }
 }

@@ -1,7 +1,7 @@
-//! Extents and strides: what may name them, how they are kept, and the arithmetic over them.
+//! Shapes and strides: which types can hold them, how they are stored, and the arithmetic on them.
 //!
-//! Numbers only, no memory. Here each number is checked by itself; whether strides lead outside the data is asked in
-//! `describe::check` for a tensor of ours, and in `tensor::foreign` for somebody else's.
+//! This module handles numbers only, no memory. It validates each number by itself. Whether a tensor stays inside its memory is
+//! checked in `describe::check` for exports, and in `tensor::foreign` for imports.
 //!
 //! ```text
 //! [usize; 3] ─┐
@@ -11,32 +11,34 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `shape` | what may name extents, strides and offsets, that each number can be one, and how many there are by their type |
-//! | `dims` | any number of `i64`s, up to six of them inline (`InlineDims`) |
+//! | `shape` | the types that can be shapes, strides and offsets, the validation of each number, and the rank that a type implies |
+//! | `dims` | a list of `i64`s, up to six of them inline (`InlineDims`) |
 //! | `shape_strides` | shape and strides of one tensor |
-//! | `extent` | which items and bytes a layout reaches, and whether two meet |
+//! | `extent` | which items and bytes a layout reaches, and whether items overlap |
 //! | `span` | the bytes of a strided array in memory, and whether two arrays may share one |
-//! | `cut` | parts of a layout: slices, single indices, other axes |
+//! | `memory_order` | the axes in the order in which elements lie in memory |
+//! | `views` | views of a layout: slices, single indices, permuted and reshaped axes |
 
-pub(crate) mod cut;
 pub(crate) mod dims;
 pub(crate) mod extent;
+pub(crate) mod memory_order;
 pub(crate) mod shape;
 pub(crate) mod shape_strides;
 pub(crate) mod span;
+pub(crate) mod views;
 
 pub use dims::Dims;
 pub use shape::{Int, Shape, Strides};
 
 use core::{array::from_fn, marker::PhantomData};
 
-use crate::layout::shape::{Fixed, Numbers, sealed::List};
+use crate::layout::shape::{FixedRank, NumberRole, sealed::List};
 use crate::{Error, Order};
 
-/// A shape of `N` axes together with its strides, one `i64` an axis.
+/// A shape of `N` axes together with its strides.
 ///
-/// A field of this type can be both `shape` and `strides`. Since the lists lie in the struct in the form that
-/// DLPack has, a binding can lend them as they are, without building a tensor of its own.
+/// A field of this type can be both `shape` and `strides`. It stores them as `i64`, as DLPack does. So a binding can lend them
+/// without copying them.
 ///
 /// ```
 /// use dlpack_core::{DLPack, Layout, SharedBuffer};
@@ -64,7 +66,7 @@ pub struct Layout<const N: usize> {
 }
 
 impl<const N: usize> Layout<N> {
-    /// The last axis moves fastest.
+    /// A row-major layout: the last axis varies fastest.
     ///
     /// ```
     /// use dlpack_core::{Error, Layout};
@@ -79,10 +81,10 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`] or [`Error::TooLarge`].
     pub fn row_major(shape: [usize; N]) -> Result<Self, Error> {
-        Self::packed(shape, Order::C)
+        Self::packed_in_order(shape, Order::C)
     }
 
-    /// The first axis moves fastest.
+    /// A column-major layout: the first axis varies fastest.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Layout::column_major([2, 3, 4])?.strides(), &[1, 2, 6]);
@@ -91,12 +93,12 @@ impl<const N: usize> Layout<N> {
     ///
     /// # Errors
     ///
-    /// As [`Layout::row_major`].
+    /// [`Error::BadExtent`] or [`Error::TooLarge`].
     pub fn column_major(shape: [usize; N]) -> Result<Self, Error> {
-        Self::packed(shape, Order::F)
+        Self::packed_in_order(shape, Order::F)
     }
 
-    /// These strides, in elements; whether they stay inside the data is found out when it is described.
+    /// A layout with these strides, in elements. Whether they stay inside the data is checked when the tensor is described.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Layout::strided([2, 3], [8, 2])?.strides(), &[8, 2]);
@@ -107,29 +109,29 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
-        let shape = array(&Dims::extents(&shape)?);
+        let shape = to_array(&Dims::extents(&shape)?);
         Ok(Self { shape, strides })
     }
 
     #[inline(always)]
-    fn numbers(&self, numbers: Numbers) -> &[i64; N] {
+    fn numbers_of(&self, numbers: NumberRole) -> &[i64; N] {
         match numbers {
-            Numbers::Extents => &self.shape,
-            Numbers::Strides => &self.strides,
+            NumberRole::Extents => &self.shape,
+            NumberRole::Strides => &self.strides,
         }
     }
 
-    fn packed(shape: [usize; N], order: Order) -> Result<Self, Error> {
+    fn packed_in_order(shape: [usize; N], order: Order) -> Result<Self, Error> {
         let shape = Dims::extents(&shape)?;
-        if extent::count(&shape).is_none() {
+        if extent::count_items(&shape).is_none() {
             return Err(Error::too_large(&shape));
         }
-        let strides = array(&extent::packed(order, &shape, 1)?);
-        let shape = array(&shape);
+        let strides = to_array(&extent::packed_strides(order, &shape, 1)?);
+        let shape = to_array(&shape);
         Ok(Self { shape, strides })
     }
 
-    /// The extents.
+    /// The size of each axis.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Layout::row_major([2, 3])?.shape(), &[2, 3]);
@@ -141,7 +143,7 @@ impl<const N: usize> Layout<N> {
         &self.shape
     }
 
-    /// The strides, in elements.
+    /// The stride of each axis, in elements.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Layout::row_major([4])?.strides(), &[1]);
@@ -153,33 +155,33 @@ impl<const N: usize> Layout<N> {
     }
 }
 
-/// A list that has one number an axis.
-fn array<const N: usize>(list: &Dims) -> [i64; N] {
+/// Converts a list of `N` numbers to an array.
+fn to_array<const N: usize>(list: &Dims) -> [i64; N] {
     from_fn(|axis| list[axis])
 }
 
 impl<const N: usize> List for Layout<N> {
-    type Rank = Fixed<N>;
+    type Rank = FixedRank<N>;
 
     #[inline]
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-        self.numbers(numbers).read(numbers)
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+        self.numbers_of(numbers).read(numbers)
     }
 }
 
 impl<const N: usize> Shape for Layout<N> {}
 impl<const N: usize> Strides for Layout<N> {}
 
-/// Whether shape and strides lie in a field in the form of DLPack, which only a [`Layout`] says of itself; read where
-/// another call already complains that the field is no shape.
+/// Whether a field of type `L` stores shape and strides as DLPack does, so that they can be lent. Only a [`Layout`] does: for
+/// other types the default of `private::probe::Unsaid` applies.
 #[doc(hidden)]
 pub struct LentLists<L: ?Sized>(PhantomData<L>);
 
 impl<const N: usize> LentLists<Layout<N>> {
-    /// They do.
+    /// Shape and strides can be lent.
     pub const LIE_THERE: bool = true;
 
-    /// Shape and strides where they lie.
+    /// Shape and strides, borrowed from the field.
     pub fn of(layout: &Layout<N>) -> Option<(&[i64], &[i64])> {
         Some((&layout.shape, &layout.strides))
     }

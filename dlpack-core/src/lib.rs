@@ -1,8 +1,8 @@
-//! DLPack tensors from any Rust type: checked, without a copy, without Python.
+//! Exports Rust types as DLPack tensors: checked, without a copy, without Python.
 //!
-//! Mark the field that holds the elements, and the one that holds the shape. The derive fills in the
-//! C struct that NumPy, PyTorch, JAX and other libraries read, with an owner that is dropped once,
-//! when the last consumer is done. A shape that reaches beyond the data is an error.
+//! Mark the field that holds the elements, and the field that holds the shape. The derive macro fills in the C struct that
+//! NumPy, PyTorch, JAX and other libraries read. The exported tensor has an owner, which is dropped once, when the last
+//! consumer releases the tensor. A shape that needs more elements than the data has is an error.
 //!
 //! ```
 //! use dlpack_core::DLPack;
@@ -22,25 +22,25 @@
 //! # Ok::<(), dlpack_core::Error>(())
 //! ```
 //!
-//! The derive macro [`DLPack`](macro@DLPack) documents the keys of `#[dlpack(..)]`, [`Buffer`] how a container lends its
-//! elements, [`Managed`] how a tensor is exported to C and imported. [`soundness`] is the argument why this is sound, and
-//! its limits.
+//! [`DLPack`](macro@DLPack), the derive macro, documents the keys of `#[dlpack(..)]`. [`Buffer`] documents how a container
+//! lends its elements, and [`Managed`] how a tensor is exported to C and imported. [`soundness`] explains why the crate is
+//! sound, and under which limits.
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `std` (default) | containment of panics in a deleter, and work on the streams of CUDA and HIP (see [`stream`]); without it the crate needs `alloc` only |
+//! | `std` (default) | catches panics in a deleter, and orders work on CUDA and HIP streams (see [`stream`]); without it the crate needs `alloc` only |
 //! | `derive` (default) | the derive macros |
 //! | `half` | `f16` and `bf16` as elements |
 //! | `num-complex` | `Complex<f32>` and `Complex<f64>` as elements; with `half`, `Complex<f16>` too |
-//! | `microfloat` | the floats of 8 bits as elements, and those of 6 and 4 bits, one a byte |
+//! | `microfloat` | floats of 8 bits as elements, and floats of 6 and 4 bits, padded to one byte each |
 //! | `glam` | vectors, quaternions and matrices as elements |
 //! | `ndarray` | `Array`, `ArcArray` and `CowArray` as buffers, with any strides; tensors become arrays |
 //! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. From 0.34 on `nalgebra` needs a newer Rust than this crate |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
 //! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
-//! | `pyo3` | `?` turns an [`Error`] into a Python exception in functions of PyO3; the crate `dlpack-pyo3` has everything else for Python |
+//! | `pyo3` | `?` converts an [`Error`] to a Python exception in PyO3 functions; the crate `dlpack-pyo3` has everything else for Python |
 //!
 //! Your crate and this one must use the same version of such a crate. These versions are accepted, and the selected one
 //! is re-exported, for example as `dlpack_core::ndarray`: `ndarray` 0.15.6 to 0.17, `nalgebra` 0.33 to 0.35, `glam` 0.33
@@ -84,7 +84,8 @@ mod sync;
 pub mod tensor;
 mod version;
 
-/// Named by the patch version, which the derive of the same release writes.
+/// Items for the code that the derive generates. The module name contains the patch version, so that a derive of another
+/// release does not compile with this crate.
 #[doc(hidden)]
 pub mod __private0 {
     pub use crate::private::*;
@@ -113,7 +114,7 @@ pub use stream::{ProducerStream, StreamHandle, StreamRef};
 pub use tensor::{Managed, TensorRef};
 pub use version::Version;
 
-/// The version of a crate whose types are elements or buffers here.
+/// Re-exports a crate with types that implement this crate's traits, in the accepted version.
 macro_rules! versions {
     ($($name:literal $version:ident;)*) => {$(
         #[cfg(feature = $name)]

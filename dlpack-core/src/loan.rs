@@ -1,7 +1,8 @@
-//! Memory that is lent to a tensor: where it is, what it holds, who may write. Safe from a slice, by unsafe constructors else.
+//! Memory lent to a tensor: its address, its type, and which code may write it. Safe from a slice; otherwise by unsafe
+//! constructors.
 //!
-//! What may be written begins with the memory, in `access`; `describe::check` adds what the annotation and the layout say; and
-//! `request::plan` decides what a consumer is told.
+//! `access` says which code may write the memory. `describe::check` adds the rules of the annotation and the layout, and
+//! `request::plan` sets the flags for the consumer.
 //!
 //! ```text
 //! Vec<f32> ──────────────┐
@@ -13,11 +14,11 @@
 //! | file | job |
 //! |---|---|
 //! | this one | `Loan` and `LoanMut`, and all their constructors |
-//! | `access` | who may write: nobody, one, all; and what nobody may, such as memory of `bool` |
-//! | `buffer` | what a type vouches for that lends its elements, and where that memory may lie; what an expression may give that lends |
+//! | `access` | which code may write: none, the holder of the loan, or any; never memory of `bool` |
+//! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
-//! | `raw` | the door for an address, on the user's word |
-//! | `facts` | what the types say of a tensor before any value exists |
+//! | `raw` | loans from an address, which the user guarantees |
+//! | `facts` | what the types of a tensor prove at compile time |
 #![expect(unsafe_code, reason = "has constructors of loans over raw memory")]
 
 pub(crate) mod access;
@@ -32,11 +33,11 @@ pub use shared::SharedBuffer;
 use core::mem::{size_of, size_of_val};
 use core::{marker::PhantomData, ptr, ptr::NonNull};
 
-use crate::loan::shared::Home;
+use crate::loan::shared::SharedAllocation;
 use crate::{DataType, Device, Element, StreamRef};
 use crate::{element::Axes, layout::Dims, loan::access::Access, stream::Queue};
 
-/// Shape, strides and first element of data that knows its own layout, in elements.
+/// The layout of data that has its own shape and strides, in elements.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnLayout {
     pub(crate) shape: Dims,
@@ -44,24 +45,24 @@ pub(crate) struct OwnLayout {
     pub(crate) first: usize,
 }
 
-/// What both kinds of loan know; without a lifetime, so it never leaves the crate.
+/// The fields of both kinds of loan. It has no lifetime, so it never leaves the crate.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct LentMemory {
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
     pub(crate) dtype: DataType,
     pub(crate) axes: &'static Axes,
-    /// Bytes of one element, all its items together.
+    /// The size in bytes of one element with all its items.
     pub(crate) element: usize,
     pub(crate) any_bits: bool,
     pub(crate) device: Device,
-    /// Whether the annotation may name another device: a pointer does not say where it leads.
+    /// Whether the annotation may name another device, since a raw pointer does not tell its device.
     pub(crate) any_device: bool,
     pub(crate) access: Access,
     pub(crate) layout: Option<OwnLayout>,
     pub(crate) stream: Option<Queue>,
-    /// The buffer that keeps the memory, where that keeps itself; it is there for as long as the memory is lent.
-    pub(crate) home: Option<NonNull<Home>>,
+    /// The handle to the shared allocation that contains the memory, if there is one. It lives for as long as the loan.
+    pub(crate) allocation: Option<NonNull<SharedAllocation>>,
 }
 
 struct Trailing<T>(PhantomData<T>);
@@ -70,13 +71,13 @@ impl<T: Element> Trailing<T> {
     const AXES: &'static Axes = &T::TRAILING;
 }
 
-/// The axes of an element, at an address that lives for ever.
+/// The axes of an element type, as a `'static` reference.
 pub(crate) const fn axes_of<T: Element>() -> &'static Axes {
     Trailing::<T>::AXES
 }
 
-impl Memory {
-    /// So many elements.
+impl LentMemory {
+    /// Memory of `len` elements.
     #[inline]
     fn new<T: Element>(data: *const T, len: usize, device: Device, access: Access) -> Self {
         Self {
@@ -88,17 +89,17 @@ impl Memory {
             any_bits: T::ANY_BITS,
             device,
             any_device: false,
-            access: access.over::<T>(),
+            access: access.for_elements::<T>(),
             layout: None,
             stream: None,
-            home: None,
+            allocation: None,
         }
     }
 }
 
-/// Memory lent for reading: where it is, what it holds, on which device.
+/// Memory lent for reading: its address, its type and its device.
 ///
-/// Made from a slice in safe code:
+/// Safe code makes it from a slice:
 ///
 /// ```
 /// use dlpack_core::{Buffer, Loan};
@@ -113,11 +114,11 @@ impl Memory {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Loan<'a> {
-    pub(crate) memory: Memory,
+    pub(crate) memory: LentMemory,
     lifetime: PhantomData<&'a [u8]>,
 }
 
-/// Memory lent for writing as well, unless it was made from a [`Loan`] for reading.
+/// Memory lent for writing too, unless it was made from a [`Loan`] for reading.
 ///
 /// ```
 /// use dlpack_core::{LoanMut, Parts};
@@ -129,7 +130,7 @@ pub struct Loan<'a> {
 /// ```
 #[derive(Debug)]
 pub struct LoanMut<'a> {
-    pub(crate) memory: Memory,
+    pub(crate) memory: LentMemory,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
@@ -138,7 +139,7 @@ impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
     fn from(elements: &'a [T]) -> Self {
         T::verify(elements);
         let (start, len) = (elements.as_ptr(), elements.len());
-        Self::over(Memory::new(start, len, Device::CPU, Access::Read))
+        Self::of_memory(LentMemory::new(start, len, Device::CPU, Access::Read))
     }
 }
 
@@ -147,34 +148,33 @@ impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
     fn from(elements: &'a mut [T]) -> Self {
         T::verify_mut(elements);
         let (start, len) = (elements.as_mut_ptr(), elements.len());
-        Self::over(Memory::new(start, len, Device::CPU, Access::Exclusive))
+        Self::of_memory(LentMemory::new(start, len, Device::CPU, Access::Exclusive))
     }
 }
 
 impl<'a> From<Loan<'a>> for LoanMut<'a> {
-    /// The same memory with the same access: reading, unless it may be written through a shared reference.
+    /// Keeps the access of the loan: for reading, unless the memory may be written through a shared reference.
     #[inline]
     fn from(loan: Loan<'a>) -> Self {
-        Self::over(loan.memory)
+        Self::of_memory(loan.memory)
     }
 }
 
-/// What is the same for both kinds.
+/// Implements the methods that both kinds of loan have.
 macro_rules! loans {
     ($($loan:ident: $mut:literal, $describe:literal;)*) => {$(
         impl $loan<'_> {
-            /// Only for memory that somebody vouches for.
+            /// The loan of this memory. Each caller has established that the memory is valid for the lifetime.
             #[inline]
-            fn over(memory: Memory) -> Self {
+            fn of_memory(memory: LentMemory) -> Self {
                 Self {
                     memory,
                     lifetime: PhantomData,
                 }
             }
 
-            /// The same memory, in a layout that the data knows: shape and strides in elements, and which
-            /// element is the first. It is checked against the memory like any other.
-            ///
+            /// Gives the loan a layout of its own: shape and strides in elements, and the index of the first element. It is
+            /// checked against the memory like any other layout.
             /// ```
             #[doc = concat!("use dlpack_core::{", stringify!($loan), ", Parts};")]
             /// use dlpack_core::layout::Dims;
@@ -200,7 +200,7 @@ loans! {
 }
 
 impl<'a> Loan<'a> {
-    /// Memory at an address, on any device.
+    /// Lends memory at an address, on any device.
     ///
     /// ```
     /// use dlpack_core::{Device, Loan, Parts};
@@ -216,18 +216,18 @@ impl<'a> Loan<'a> {
     ///
     /// For all of `'a`:
     ///
-    /// - `data` is the address (on a device of handles: the handle) of `len` initialised values of
-    ///   `T` on `device`, and stays so;
-    /// - if the processor can read the memory, it changes only where consumers on other threads may see
-    ///   it change (not at all, for plain memory).
+    /// - `data` is the address (or, on a device with opaque handles, the handle) of `len` initialised values of `T` on
+    ///   `device`, and stays so;
+    /// - if the host can read the memory, it changes only in ways that consumers on other threads may observe (for plain
+    ///   memory: not at all).
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *const T, len: usize, device: Device) -> Self {
-        Self::over(Memory::new(data, len, device, Access::Read))
+        Self::of_memory(LentMemory::new(data, len, device, Access::Read))
     }
 
-    /// Memory at an address that may be written through a shared reference: device memory, memory
-    /// of another library, cells.
+    /// Lends memory at an address that may be written through a shared reference: device memory, memory of another library,
+    /// cells.
     ///
     /// ```
     /// use dlpack_core::{Device, Loan, Parts};
@@ -241,20 +241,20 @@ impl<'a> Loan<'a> {
     ///
     /// # Safety
     ///
-    /// As [`Loan::from_raw_parts`], but consumers may write any `T` there at any time in `'a` (only read, where `T` is made of
-    /// `bool`s, since what they write need not be one); Rust
-    /// code that reads or writes memory of the processor meanwhile does so in relaxed atomic words, of any size.
+    /// The contract of [`Loan::from_raw_parts`], with these differences. Consumers may write any `T` at any time in `'a`; they
+    /// only read if `T` consists of `bool`s, since a consumer might write other bytes. Rust code that accesses host memory in
+    /// `'a` does so with relaxed atomic accesses, of any size.
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts_mut<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self::over(Memory::new(data, len, device, Access::Shared))
+        Self::of_memory(LentMemory::new(data, len, device, Access::Shared))
     }
 
-    /// The bytes from the field that `field` picks out of the first row to the end of the rows.
+    /// Lends the bytes from the field that `field` borrows from the first row, up to the end of the rows.
     ///
-    /// `field` is trusted with nothing: the distance from a row to the reference that it returns has
-    /// to be the same for every row. A `&'a F` at that place is itself the proof that an `F` lies
-    /// there. For a derived record the compiler sees that the comparison holds and removes the loop.
+    /// `field` need not be trusted: the distance from a row to the returned reference must be the same for every row, and a
+    /// `&'a F` at that address proves that there is an `F`. For a derived record the compiler proves the comparison and removes
+    /// the loop.
     pub(crate) fn of_field<R, F: Element>(rows: &'a [R], field: impl Fn(&'a R) -> &'a F) -> Self {
         let distance = |row: &'a R| {
             let field = field(row);
@@ -271,12 +271,12 @@ impl<'a> Loan<'a> {
             "a column is not made of one field of every row"
         );
         let data = rows.as_ptr().cast::<F>().wrapping_byte_add(offset);
-        let mut memory = Memory::new(data, 0, Device::CPU, Access::Read);
+        let mut memory = LentMemory::new(data, 0, Device::CPU, Access::Read);
         memory.bytes = size_of_val(rows).saturating_sub(offset);
-        Self::over(memory)
+        Self::of_memory(memory)
     }
 
-    /// The same memory, written by work that is queued on `stream`.
+    /// Declares that work queued on `stream` writes the memory.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts, StreamHandle};
@@ -293,7 +293,7 @@ impl<'a> Loan<'a> {
 }
 
 impl LoanMut<'_> {
-    /// Memory at an address that is lent exclusively.
+    /// Lends memory at an address exclusively.
     ///
     /// ```
     /// use dlpack_core::{Device, LoanMut, Parts};
@@ -307,10 +307,10 @@ impl LoanMut<'_> {
     ///
     /// # Safety
     ///
-    /// As [`Loan::from_raw_parts`], and nothing else reads or writes the memory in `'a`.
+    /// The contract of [`Loan::from_raw_parts`], and no other code reads or writes the memory in `'a`.
     #[must_use]
     #[inline]
     pub unsafe fn from_raw_parts<T: Element>(data: *mut T, len: usize, device: Device) -> Self {
-        Self::over(Memory::new(data, len, device, Access::Exclusive))
+        Self::of_memory(LentMemory::new(data, len, device, Access::Exclusive))
     }
 }

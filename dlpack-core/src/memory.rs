@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `aligned` | memory from the allocator, aligned to 256 bytes; room in a vector |
 //! | `counted` | a value that several hold, which may find no memory |
-//! | `atomic` | reads and writes of what others write meanwhile, in words and lines of them |
+//! | `atomic` | reads and writes of what others write meanwhile, in words, and by `atomic/lines` in cache lines |
 //! | `gather` | which walk copies strided items best, planned in safe code |
 //! | `moves` | what that walk is made of: transposed squares, rows, single items; read plainly, or by `atomic` |
 

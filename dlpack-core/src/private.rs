@@ -1,35 +1,35 @@
-//! What the derive calls, and nobody else.
+//! Functions and types for the code that the derives generate. Not part of the public API.
 //!
-//! An expansion is made of calls, each at the user's own tokens: what a bound here asks for is what rustc says to her.
-//! It may change with every release, so a derive of another release must not find it: the name at the crate's root has the
-//! patch version in it.
+//! Generated code consists of calls, each with the span of the user's own tokens, so a bound on a function here decides
+//! which error rustc reports to the user. These items may change with every release. The name of the module at the crate's
+//! root contains the patch version, so that a derive of another release does not compile with this crate.
 //!
-//! | file | answers |
+//! | file | question that it answers |
 //! |---|---|
 //! | `probe.rs` | how does a field of this type lend its elements? |
-//! | `parts.rs` | which loan is it, and may a clone keep it? Which extents, strides, offsets, items, device, stream? |
-//! | `expression.rs` | what does this expression give? |
+//! | `parts.rs` | which loan does a field lend, and can a clone keep it? Which shape, strides, offset, dtype, device, stream? |
+//! | `expression.rs` | what does the expression of a key evaluate to? |
 //! | `fields.rs` | what does a record do with a field of this type? |
-//! | `keys.rs` | which keys does an editor complete? |
-//! | `tensor.rs` | is the field a tensor by itself, which one has this name, and how is it made again from one? |
-//! | `claim.rs` | does `assert_exports!` hold? |
+//! | `keys.rs` | which keys can an editor complete? |
+//! | `tensor.rs` | is the field a tensor itself, which tensor has this name, and how is a field imported? |
+//! | `assertion.rs` | does `assert_exports!` hold? |
 //!
-//! Safe code may call all of it by hand, in any order, once, twice or never, and do no harm:
+//! Safe user code may call every function here, in any order and any number of times, without breaking soundness:
 //!
-//! | what | because |
+//! | items | why they are sound |
 //! |---|---|
-//! | `raw` | it is the one `unsafe` function; `address` only reads an address |
-//! | `data`, `data_mut`, `data_of`, `data_given`, `described_given`, `via` | a loan lives as long as its borrow, and what is described is checked against it |
-//! | `share`, `share_owner` | what the clone lends from its new place has to be the tensor, or it is refused |
-//! | `whole..`, `present`, `skipped`, `find`, `column`, `names`, `import_..`, `fits`, `fitting`, `given` | they pass on to public traits, or make errors |
-//! | `record_column` | the place of the field is compared in every row |
-//! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | nothing is believed of a struct: the fields that it shows are compared with its bytes |
-//! | `Extras`, `Facts`, `Axes`, `Claim` | false facts make a wrong answer about the type, as a wrong `describe` does; memory is never found by them |
-//! | `FieldReader`, `FieldWriter` | each field is looked for inside of the record; whatever bytes are there make a value of its type, and only initialised bytes are written |
-//! | `RecordLayout`, `FieldLayout`, `FieldType`, `Records` | what a record is said to be is read by other languages; its address and its size are those of a slice |
-//! | the rest | constants, numbers and types |
+//! | `raw` | the only `unsafe` function; `address` only reads an address |
+//! | `lend_field`, `lend_field_mut`, `lend_expression`, `data_expression`, `describe_expression`, `via_expression` | a loan lives as long as its borrow, and its layout is checked against it |
+//! | `export_with_owner`, `share_with_owner` | the memory that the moved clone lends must contain the tensor, or the export is refused |
+//! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `accepts_tensor`, `check_assigned`, `require_tensor` | they call public traits, or create errors |
+//! | `record_column` | it compares the position of the field in every row |
+//! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | the fields that a struct passes are compared with its bytes |
+//! | `Extras`, `Facts`, `Axes`, `ExportAssertion` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |
+//! | `FieldReader`, `FieldWriter` | each field is checked to lie inside the record; any bytes there make a value of its type, and only initialised bytes are written |
+//! | `RecordLayout`, `FieldLayout`, `FieldType`, `Records` | the described layout is only read by other languages; the address and the size are those of a slice |
+//! | the others | constants, numbers and types |
 
-mod claim;
+mod assertion;
 mod expression;
 mod fields;
 #[cfg(rust_analyzer)]
@@ -62,26 +62,30 @@ pub use crate::layout::LentLists;
 pub use crate::layout::shape::{HOLE, List, RankOf};
 pub use crate::loan::facts::{Facts, NamedFacts};
 pub use crate::loan::raw::{address, raw};
-pub use crate::private::claim::{Claim, Elem, Text};
+pub use crate::private::assertion::{AssertionMessage, ElementOf, ExportAssertion};
 pub use crate::private::expression::{
-    Expression, Given, Unfit, data_given, described_given, facts_given, via,
+    Expression, ExpressionValue, RejectedExpression, data_expression, describe_expression,
+    expression_facts, via_expression,
 };
 pub use crate::private::fields::{ElementField, NestedField, UnsaidField};
 pub use crate::private::parts::{
-    data, data_mut, data_of, device, dtype, extents, len, number, offset, order, shape, share,
-    share_owner, steps, stream, stream_of, strides, writable,
+    device, dtype, export_with_owner, len, lend_expression, lend_field, lend_field_mut,
+    list_number, offset, order, require_writable, shape, shape_list, share_with_owner, stream,
+    stream_expression, strides, strides_list,
 };
-pub use crate::private::probe::{Probe, Unsaid, Whole};
+pub use crate::private::probe::{Probe, ProbeDefaults, Whole};
 pub use crate::private::tensor::{
-    Described, column, count, find, fits, fitting, given, import_column_major, import_whole, names,
-    no_variant, present, skipped, unknown_tensor, whole, whole_mut, whole_share,
+    Described, accepts_tensor, check_assigned, concat_names, count_names, describe_column,
+    describe_field, describe_field_mut, found_or_unknown, import_column_major, import_field,
+    no_variant, reject_skipped, replace_column_major, replace_field, require_present,
+    require_tensor, share_field, unknown_tensor,
 };
 pub use crate::tensor::array_element::{FieldAccess, FieldReader, FieldWriter, RecordValue};
 
-/// A type that the compiler finds; it only stands where an error about that type shall point.
+/// The type `T`. Generated code writes it with the span of the user's type, so that errors about the type point there.
 pub type Inferred<T> = T;
 
-/// Stands where an error was reported.
+/// A value of any type, for code after an error that the derive has reported.
 pub fn unreachable_stub<T>() -> T {
     unreachable!("the derive reported an error, so this never compiled")
 }

@@ -1,18 +1,18 @@
-//! What a consumer asks for, and what will be done about it, decided before anything is touched.
+//! A consumer's request, and the plan that answers it. The plan is made before any memory is accessed.
 //!
-//! A request is the arguments of Python's `__dlpack__`. Together with what is known of the tensor it gives a plan, or the
-//! first rule that it breaks; nothing in here knows memory, drivers or Python, so every cell of the table is tested.
+//! A request has the arguments of Python's `__dlpack__`. Together with the properties of the tensor it yields a plan, or the
+//! error of the first rule that it breaks. This module knows no memory, drivers or Python, so tests cover every combination.
 //!
 //! ```text
 //! ExportRequest { stream, max_version, dl_device, copy } ──┐
-//!                                                          ├──> Plan { abi, transfer, device, flags } ──> Way
+//!                                                          ├──> Plan { abi, transfer, device, flags } ──> TransferPath
 //! Subject { device, dtype, read_only, copied, legacy } ────┘
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | `consumer` | what the number that Python calls `stream` means on which device |
-//! | `plan` | which struct; shared, copied or refused; on which device; and the flags, as what is read-only is told to a consumer |
+//! | `consumer` | the meaning of Python's `stream` argument on each device |
+//! | `plan` | which struct; shared, copied or refused; on which device; and the flags, among them read-only |
 
 pub(crate) mod consumer;
 pub(crate) mod plan;
@@ -24,38 +24,38 @@ pub use crate::version::{Abi, negotiate};
 
 use crate::{Device, Version};
 
-/// What to do with read-only data for a consumer of the legacy struct, which cannot say read-only.
+/// How read-only data is exported to a consumer of the legacy struct, which has no read-only flag.
 ///
 /// ```
 /// assert_eq!(dlpack_core::LegacyPolicy::default(), dlpack_core::LegacyPolicy::Copy);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum LegacyPolicy {
-    /// Hand over a copy, unless the request forbids copies.
+    /// Exports a copy, unless the request forbids copies.
     #[default]
     Copy,
-    /// Refuse.
+    /// Returns an error.
     Refuse,
 }
 
-/// When memory of a device is freed after the consumer is done with it.
+/// When device memory is freed after the consumer has released it.
 ///
 /// ```
 /// assert_eq!(dlpack_core::ReleasePolicy::default(), dlpack_core::ReleasePolicy::Safe);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 pub enum ReleasePolicy {
-    /// Behind the consumer's last use, in the order of the streams.
+    /// After the consumer's last use, in stream order.
     #[default]
     Safe,
-    /// At once.
+    /// Immediately, without waiting for the consumer's work.
     Immediate,
 }
 
-/// What a consumer asks for: the arguments of Python's `__dlpack__`, all of them optional.
+/// The request of a consumer: the arguments of Python's `__dlpack__`, all of them optional.
 ///
-/// The default asks for nothing, as consumers from before DLPack 1.0 do, and so gets the legacy
-/// struct. [`ExportRequest::versioned`] asks for ours.
+/// The default is the request of a consumer from before DLPack 1.0, which gets the legacy struct. [`ExportRequest::versioned`]
+/// requests the struct of DLPack 1.0 and later.
 ///
 /// ```
 /// use dlpack_core::{DLPack, ExportRequest};
@@ -67,18 +67,18 @@ pub enum ReleasePolicy {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ExportRequest {
-    /// The stream that the consumer will read on, in the numbering of its device kind.
+    /// The stream on which the consumer will read, as the array API standard numbers it for the kind of device.
     pub stream: Option<i64>,
     /// The newest version that the consumer understands.
     pub max_version: Option<Version>,
-    /// Where the consumer wants the data.
+    /// The device on which the consumer wants the data.
     pub dl_device: Option<Device>,
-    /// Always copy, never copy, or only if needed.
+    /// `true`: always copy; `false`: never copy; `None`: copy only if needed.
     pub copy: Option<bool>,
 }
 
 impl ExportRequest {
-    /// Asks for the struct of DLPack 1.0 and later, and nothing else.
+    /// Requests the struct of DLPack 1.0 and later, and nothing else.
     ///
     /// ```
     /// use dlpack_core::{ExportRequest, Version};

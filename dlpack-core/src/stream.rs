@@ -20,6 +20,7 @@
 //! | `rules` | whose stream is whose: where memory comes from, what must be ordered, and what is already; pure |
 //! | `library` | where `libcuda` and `libamdhip64` are looked for, at run time |
 //! | `driver` | their entry points, one table for both, and which context is current |
+//! | `primary` | the primary contexts that core retains, their unused events, and the contexts of streams |
 //! | `place` | in which context, or on which device, a stream is |
 //! | `visit` | the calls themselves: here an event is recorded and waited for, and memory copied, for all who ask |
 //! | `order` | the left half of the picture: when the producer's event is needed; and on which stream a thread exported last |
@@ -27,6 +28,7 @@
 //! | `graph` | what a graph holds as long as it can be launched |
 //! | `waiting` | owners that wait for that, and how they are found to be done |
 //! | `collector` | the thread that looks, and drops them |
+//! | `sleep` | how that thread sleeps, and is woken |
 //! | `owner` | an owner that is dropped behind its consumer's work |
 //! | `link` | what that work is, on both sides of the picture |
 //! | `memory` | new memory of a device, for copies |
@@ -51,7 +53,7 @@
 //! - *A consumer's stream is not kept until its deleter is called*, though that would tell exactly when it is done:
 //!   [`soundness`](crate::soundness) says why.
 //!
-//! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::copies`.
+//! What the consumer's number means is read in [`request`](crate::request); when a device copies is said in `export::device_copies`.
 //!
 //! Nothing of this is linked. The libraries are looked for when an export needs them for the first time, and the
 //! environment can name others: `DLPACK_LIBCUDA`, `DLPACK_LIBAMDHIP64`.
@@ -78,8 +80,12 @@ pub(crate) mod owner;
 #[cfg(feature = "std")]
 pub(crate) mod place;
 #[cfg(feature = "std")]
+mod primary;
+#[cfg(feature = "std")]
 pub(crate) mod release;
 pub(crate) mod rules;
+#[cfg(feature = "std")]
+mod sleep;
 #[cfg(feature = "std")]
 pub(crate) mod visit;
 #[cfg(feature = "std")]
@@ -99,6 +105,9 @@ pub use collector::look;
 pub use driver::ENTRY_POINTS;
 #[cfg(feature = "std")]
 pub use driver::available;
+#[doc(hidden)]
+#[cfg(feature = "std")]
+pub use primary::spare_events;
 #[cfg(feature = "std")]
 pub use waiting::{Retained, captured, collect, limit, release_captured, retained};
 

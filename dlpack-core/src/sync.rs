@@ -1,7 +1,7 @@
-//! The atomics and locks of code that has a model: those of `core` and `std`, and those of loom in the models.
+//! Atomics and locks for code that is tested with loom: those of `core` and `std`, or those of loom in its models.
 //!
-//! `cargo xtask models` compiles the unit tests with `--cfg loom`. Loom then runs each model once for every order in which
-//! its threads can meet, and for every value that an atomic load may return. No other build depends on loom.
+//! `cargo xtask models` compiles the unit tests with `--cfg loom`. Loom runs each model once for every interleaving of its
+//! threads, and for every value that an atomic load may return. No other build depends on loom.
 
 #[cfg(not(all(test, loom)))]
 mod chosen {
@@ -17,7 +17,7 @@ mod chosen {
 
 pub(crate) use chosen::*;
 
-/// Declares statics. Loom makes those of a model anew for each of its runs.
+/// Declares statics. In a loom model they are reinitialised for each run of the model.
 #[cfg(feature = "std")]
 macro_rules! statics {
     ($($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;)*) => {$(

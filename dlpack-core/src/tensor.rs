@@ -1,7 +1,7 @@
-//! A tensor that somebody exported: taken over, checked, looked at, and released once.
+//! Imported tensors: ownership, checks, read access and release.
 //!
-//! What comes in is a pointer to a C struct and a promise. The struct is checked before anything is read by it; from then
-//! on `Managed` has the duty to call its deleter, and `TensorRef` is what safe code sees of it.
+//! An import starts from a pointer to a C struct, and the caller's promise that the struct is valid. A [`Managed`] owns the
+//! struct and calls its deleter once. Safe code reads the tensor through a [`TensorRef`].
 //!
 //! ```text
 //! *mut DLManagedTensor.. ──(foreign: well formed?)──> Managed ──view()──> TensorRef ──> a slice, a vector, Items
@@ -10,14 +10,15 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `foreign` | whether the struct of somebody else is well formed: ndim, device, type, extents, strides, addresses |
-//! | `c_struct` | the struct that it is in, of either version: its fields, and its deleter |
-//! | `managed` | owns a struct of either version, ours or foreign: looks at its version, and calls its deleter once |
-//! | `accessors` | what can be asked of any tensor; described ones have the same |
-//! | `view` | the elements as a slice or a vector, in the order and type that is asked for; and the copy of all items, by `memory::gather` or `memory::atomic` |
-//! | `items` | the elements one by one, in atomic words where others write |
-//! | `array_element` | the elements of typed arrays, records among them: how one is read and written |
-//! | `numbers` | the items as numbers, whatever their type |
+//! | `foreign` | checks that a foreign struct is well formed: ndim, device, dtype, shape, strides, addresses |
+//! | `c_struct` | reads and releases the C struct, versioned or legacy |
+//! | `managed` | owns a C struct: checks its version, and calls its deleter once |
+//! | `accessors` | the accessors that `TensorRef` and `Descriptor` share |
+//! | `view` | the elements as a slice or a vector, in a requested order and type; and a copy of all items, by `memory::gather` or `memory::atomic` |
+//! | `items` | iterates over the elements, by atomic loads if the memory is shared with writers |
+//! | `array_element` | the elements of typed arrays, including records: how each is read and written |
+//! | `mapped` | collects items by batches, with or without a function |
+//! | `numbers` | converts the items of any dtype to numbers |
 
 pub(crate) mod accessors;
 pub(crate) mod array_element;
@@ -25,9 +26,11 @@ pub(crate) mod c_struct;
 pub(crate) mod foreign;
 pub(crate) mod items;
 pub(crate) mod managed;
+pub(crate) mod mapped;
 pub(crate) mod numbers;
 pub(crate) mod view;
 
 pub use items::Items;
 pub use managed::Managed;
+pub use mapped::Mapped;
 pub use view::TensorRef;

@@ -1,4 +1,4 @@
-//! DLPack versions, and which of the two structs a request gets; pure.
+//! DLPack versions, and the choice between the legacy and the versioned struct.
 
 use core::fmt;
 
@@ -14,17 +14,17 @@ use crate::abi;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Version {
-    /// Changes when the layout of the structs does.
+    /// Incremented when the layout of the structs changes.
     pub major: u32,
-    /// Changes when values are added.
+    /// Incremented when values are added.
     pub minor: u32,
 }
 
 impl Version {
-    /// The version that this crate implements and stamps on what it exports.
+    /// The version that this crate implements, and the version of its exports.
     pub const CURRENT: Self = Self::new(abi::DLPACK_MAJOR_VERSION, abi::DLPACK_MINOR_VERSION);
 
-    /// A version by its numbers.
+    /// Returns the version with these numbers.
     ///
     /// ```
     /// assert_eq!(dlpack_core::Version::new(0, 8).to_string(), "0.8");
@@ -56,7 +56,7 @@ impl From<Version> for abi::DLPackVersion {
     }
 }
 
-/// Which struct a tensor is handed over in.
+/// The C struct in which a tensor is exported.
 ///
 /// ```
 /// use dlpack_core::Version;
@@ -69,14 +69,14 @@ impl From<Version> for abi::DLPackVersion {
 pub enum Abi {
     /// `DLManagedTensorVersioned`, DLPack 1.0 and later.
     Versioned,
-    /// `DLManagedTensor`, which knows neither versions nor flags.
+    /// `DLManagedTensor`, which has neither a version nor flags.
     Legacy,
 }
 
-/// The struct for a consumer that understands at most `requested`.
+/// Returns the struct for a consumer that requests the version `requested`.
 ///
-/// Nothing requested means a consumer from before versions; a lower major gets the legacy
-/// struct; ours or anything newer gets ours.
+/// A consumer that requests no version predates DLPack 1.0 and gets the legacy struct. So does one that requests a lower
+/// major version. A consumer that requests this version or a newer one gets the versioned struct.
 ///
 /// ```
 /// use dlpack_core::Version;

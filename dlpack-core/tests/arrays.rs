@@ -137,6 +137,31 @@ fn places(start: usize, itemsize: usize, axes: &[(usize, i64)]) -> Vec<usize> {
         .collect()
 }
 
+/// Strides without gaps, but in any order of the axes and in any direction, where the last few are an element's own; the item
+/// whose index is zero everywhere, and the number of items.
+fn packed_in_some_order(
+    dice: &mut Dice,
+    shape: &[usize],
+    trailing: usize,
+) -> (Vec<i64>, usize, usize) {
+    let mut order: Vec<usize> = (0..shape.len() - trailing).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, dice.below(last + 1));
+    }
+    order.splice(0..0, shape.len() - trailing..shape.len());
+    order[..trailing].reverse();
+    let (mut strides, mut start, mut len) = (vec![0; shape.len()], 0, 1);
+    for (position, axis) in order.into_iter().enumerate() {
+        strides[axis] = len as i64;
+        if position >= trailing && dice.below(4) == 0 {
+            strides[axis] = -strides[axis];
+            start += shape[axis].saturating_sub(1) * len;
+        }
+        len *= shape[axis];
+    }
+    (strides, if len == 0 { 0 } else { start }, len)
+}
+
 /// The bytes of elements.
 fn bytes<T: Plain>(elements: &[T]) -> Vec<u8> {
     // SAFETY: plain numbers are their bytes.
@@ -151,6 +176,37 @@ fn same<T: Plain + PartialEq + core::fmt::Debug, L: Rank>(array: &Array<T, L>, e
     assert_eq!(bytes(&elements), expected);
     assert_eq!(bytes(&array.iter().collect::<Vec<_>>()), expected);
     assert_eq!(array.iter().len(), elements.len());
+    // By `collect` of items and of results, from the start and from the middle, and by `next`.
+    let mut calls = 0;
+    let counted = array.iter().map(|element| {
+        calls += 1;
+        (calls - 1, element)
+    });
+    let counted: Vec<(usize, T)> = counted.collect();
+    assert!(counted.iter().map(|&(call, _)| call).eq(0..elements.len()));
+    assert!(
+        counted
+            .iter()
+            .map(|&(_, element)| element)
+            .eq(elements.iter().copied())
+    );
+    let mut items = array.iter();
+    for skipped in [1, 2, 61] {
+        items.nth(skipped - 1);
+    }
+    let rest: Vec<T> = items.clone().collect();
+    assert!(rest.iter().copied().eq(elements.iter().copied().skip(64)));
+    assert!(
+        items
+            .clone()
+            .map(|element| element)
+            .eq(elements.iter().copied().skip(64))
+    );
+    let mut folded = Vec::new();
+    items
+        .map(|element| element)
+        .for_each(|element| folded.push(element));
+    assert_eq!(folded, rest);
     // By folds, from the start and from the middle.
     let mut folded = Vec::new();
     array.iter().for_each(|element| folded.push(element));
@@ -332,9 +388,18 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
         3 => {
             // From an array of other strides.
             let shape: Vec<i64> = case.shape.iter().map(|&extent| extent as i64).collect();
-            other = bytes(&elements);
-            other.push(0);
-            let foreign = Foreign::new(other.as_mut_ptr(), dtype, &shape);
+            let (strides, start, len) = packed_in_some_order(dice, &case.shape, trailing.len());
+            other = vec![0; (len + 1) * case.itemsize];
+            let axes: Vec<_> = case.shape.iter().copied().zip(strides.clone()).collect();
+            let items = bytes(&elements);
+            for (place, item) in crate::places(start * case.itemsize, case.itemsize, &axes)
+                .into_iter()
+                .zip(items.chunks(case.itemsize))
+            {
+                other[place..place + case.itemsize].copy_from_slice(item);
+            }
+            let data = other.as_mut_ptr().wrapping_add(start * case.itemsize);
+            let foreign = Foreign::new(data, dtype, &shape).strides(&strides);
             // SAFETY: all items lie in the memory, which outlives it.
             let from = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
             array

@@ -9,27 +9,31 @@ use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
 
 use dlpack_core::__private0::{
-    Axes, Claim, Elem, Extras, Facts, Homogeneous, List, NamedFacts, Shared, SourceOf, Text,
-    WalkMutOf, WalkOf, Whole as Probed, count, names, no_padding, of_types, order, part,
-    whole_share,
+    AssertionMessage, Axes, ElementOf, ExportAssertion, Extras, Facts, Homogeneous, List,
+    NamedFacts, Shared, SourceOf, WalkMutOf, WalkOf, Whole as Probed, concat_names, count_names,
+    no_padding, of_types, order, part, share_field,
 };
 use dlpack_core::layout::Dims;
 use dlpack_core::{
     Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Loan, Order, SharedBuffer, binding,
 };
 
-const LIST: Facts = Elem::<f32>::FACTS;
+const LIST: Facts = ElementOf::<f32>::FACTS;
 /// A list that a consumer must never write: not every byte is a `bool`.
-const BOOLS: Facts = Elem::<bool>::FACTS;
+const BOOLS: Facts = ElementOf::<bool>::FACTS;
 
 /// That `A` exports `f32`.
-fn claim() -> Claim {
-    Claim::new::<f32>("A", "f32")
+fn claim() -> ExportAssertion {
+    ExportAssertion::new::<f32>("A", "f32")
 }
 
 /// What is said against a claim of a type that has these tensors, with the key `writable`.
-fn against(claim: &Claim, name: &str, facts: &[(&'static str, Facts)]) -> Text {
-    claim.against(name, &[kept(facts.to_vec())], true)
+fn against(
+    claim: &ExportAssertion,
+    name: &str,
+    facts: &[(&'static str, Facts)],
+) -> AssertionMessage {
+    claim.check_export(name, &[kept(facts.to_vec())], true)
 }
 
 /// For ever, and where a search for leaks finds it.
@@ -43,7 +47,7 @@ fn kept<T: Send>(list: Vec<T>) -> &'static [T] {
 }
 
 /// Why the claim does not hold, without what the types say.
-fn refusal(claim: &Claim, facts: &Facts) -> String {
+fn refusal(claim: &ExportAssertion, facts: &Facts) -> String {
     let text = against(claim, "", &[("", *facts)]);
     let (why, _) = text.as_str().split_once("; its").unwrap_or_default();
     assert_eq!(text.is_empty(), why.is_empty());
@@ -52,75 +56,81 @@ fn refusal(claim: &Claim, facts: &Facts) -> String {
 
 #[test]
 fn claims_are_held_against_what_types_say() {
-    let holds = |claim: Claim, facts: Facts| assert_eq!(refusal(&claim, &facts), "");
-    let vectors = Elem::<[f32; 3]>::FACTS;
+    let holds = |claim: ExportAssertion, facts: Facts| assert_eq!(refusal(&claim, &facts), "");
+    let vectors = ElementOf::<[f32; 3]>::FACTS;
     holds(claim(), LIST);
-    holds(claim().rank(1), LIST);
-    holds(claim().rank(2), vectors);
-    holds(claim().rank(12), vectors.rank(Some(11)));
-    holds(claim().writable(false), LIST);
+    holds(claim().with_rank(1), LIST);
+    holds(claim().with_rank(2), vectors);
+    holds(claim().with_rank(12), vectors.rank(Some(11)));
+    holds(claim().with_writable(false), LIST);
     for facts in [
         LIST.writable(),
         LIST.writable_alone(),
         LIST.writable_shared(),
     ] {
-        holds(claim().writable(true), facts);
-        let why = refusal(&claim().writable(false), &facts);
+        holds(claim().with_writable(true), facts);
+        let why = refusal(&claim().with_writable(false), &facts);
         assert_eq!(
             why,
             "exports writable data where it is owned: mark its data `#[dlpack(data, readonly)]`"
         );
     }
-    let why = |claim: Claim, facts: Facts| refusal(&claim, &facts);
+    let why = |claim: ExportAssertion, facts: Facts| refusal(&claim, &facts);
     let at_run_time = "that is only known at run time";
     let other_items = "does not export items of `f32`";
-    assert_eq!(why(claim(), Elem::<f64>::FACTS), other_items);
-    assert_eq!(why(claim(), Elem::<i32>::FACTS), other_items);
+    assert_eq!(why(claim(), ElementOf::<f64>::FACTS), other_items);
+    assert_eq!(why(claim(), ElementOf::<i32>::FACTS), other_items);
     assert_eq!(
         why(claim(), LIST.dynamic_dtype()),
         format!("has a data type {at_run_time}")
     );
     assert_eq!(
-        why(claim().rank(1), LIST.rank(None)),
+        why(claim().with_rank(1), LIST.rank(None)),
         format!("has a rank {at_run_time}")
     );
     holds(claim(), LIST.rank(None));
     let rank = |rank| format!("does not export a tensor of rank {rank}");
-    assert_eq!(why(claim().rank(2), LIST), rank(2));
+    assert_eq!(why(claim().with_rank(2), LIST), rank(2));
     for number in [10, 190] {
-        assert_eq!(why(claim().rank(number), vectors), rank(number));
+        assert_eq!(why(claim().with_rank(number), vectors), rank(number));
     }
     assert_eq!(
-        why(claim().writable(true), LIST),
+        why(claim().with_writable(true), LIST),
         "does not export writable data"
     );
-    holds(Claim::new::<bool>("A", "bool").writable(false), BOOLS);
+    holds(
+        ExportAssertion::new::<bool>("A", "bool").with_writable(false),
+        BOOLS,
+    );
 }
 
 /// A `Vec` without a key: Python only reads it, and its owner writes.
 #[test]
 fn what_only_its_owner_writes_is_neither() {
-    let text = |claim: Claim, facts| {
+    let text = |claim: ExportAssertion, facts| {
         let group = kept(vec![("", facts)]);
-        claim.against("", &[group], false).as_str().to_owned()
+        claim.check_export("", &[group], false).as_str().to_owned()
     };
     for facts in [LIST.writable(), LIST.writable_alone()] {
         assert_eq!(text(claim(), facts), "");
         assert_eq!(
-            text(claim().writable(true), facts),
+            text(claim().with_writable(true), facts),
             "`A` is read-only in Python and wherever else it is shared: mark its data `#[dlpack(data, writable)]`; \
              its types say: float32, rank 1, writable where it is owned"
         );
-        assert!(text(claim().writable(false), facts).contains("where it is owned"));
+        assert!(text(claim().with_writable(false), facts).contains("where it is owned"));
     }
-    assert_eq!(text(claim().writable(true), LIST.writable_shared()), "");
+    assert_eq!(
+        text(claim().with_writable(true), LIST.writable_shared()),
+        ""
+    );
 }
 
 /// The second half of a refusal.
 #[test]
 fn a_refusal_says_what_the_types_say() {
     let says = |facts: Facts| {
-        let text = against(&Claim::new::<i8>("A", "i8"), "", &[("", facts)]);
+        let text = against(&ExportAssertion::new::<i8>("A", "i8"), "", &[("", facts)]);
         text.as_str()
             .split_once("; its types say: ")
             .unwrap()
@@ -133,7 +143,7 @@ fn a_refusal_says_what_the_types_say() {
         "float32, rank 122, writable"
     );
     assert_eq!(says(LIST.rank(None)), "float32, any rank, readonly");
-    let vectors = Elem::<[f32; 3]>::FACTS;
+    let vectors = ElementOf::<[f32; 3]>::FACTS;
     assert_eq!(
         says(vectors.dynamic_dtype()),
         "items of any type, rank 1, readonly"
@@ -145,7 +155,7 @@ fn a_refusal_says_what_the_types_say() {
 fn a_long_refusal_is_cut() {
     let text = |letter: &str| {
         let name = core::str::from_utf8(kept(letter.repeat(600).into_bytes())).expect("text");
-        let text = against(&Claim::new::<f64>(name, "f64"), "", &[("", LIST)]);
+        let text = against(&ExportAssertion::new::<f64>(name, "f64"), "", &[("", LIST)]);
         text.as_str().to_owned()
     };
     assert_eq!(text("x"), format!("`{}", "x".repeat(511)));
@@ -154,14 +164,15 @@ fn a_long_refusal_is_cut() {
 
 static GROUPS: [NamedFacts; 2] = [
     &[("a", LIST)],
-    &[("ab", Elem::<f64>::FACTS), ("ac", LIST.rank(Some(2)))],
+    &[("ab", ElementOf::<f64>::FACTS), ("ac", LIST.rank(Some(2)))],
 ];
 
 #[test]
 fn a_claim_finds_its_tensor() {
-    let against = |claim: Claim, name| claim.against(name, &GROUPS, true).as_str().to_owned();
-    assert_eq!(against(claim().rank(1), "a"), "");
-    assert_eq!(against(claim().rank(2), "ac"), "");
+    let against =
+        |claim: ExportAssertion, name| claim.check_export(name, &GROUPS, true).as_str().to_owned();
+    assert_eq!(against(claim().with_rank(1), "a"), "");
+    assert_eq!(against(claim().with_rank(2), "ac"), "");
     let why = against(claim(), "ab");
     assert!(
         why.starts_with("`ab` of `A` does not export items of `f32`; "),
@@ -175,8 +186,8 @@ fn a_claim_finds_its_tensor() {
 fn what_types_say_of_writing() {
     assert!(LIST.is_on_host() && !LIST.dynamic_device().is_on_host());
     assert_eq!(
-        Elem::<u8>::FACTS.elem(Elem::<[f32; 3]>::FACTS),
-        Elem::<[f32; 3]>::FACTS
+        ElementOf::<u8>::FACTS.elem(ElementOf::<[f32; 3]>::FACTS),
+        ElementOf::<[f32; 3]>::FACTS
     );
     let (owned, alone, shared) = (
         LIST.writable(),
@@ -207,20 +218,20 @@ fn what_types_say_of_writing() {
     ] {
         assert_eq!(facts, BOOLS, "no byte of them may be written");
     }
-    let any = Claim::new::<bool>("A", "bool").writable(true);
+    let any = ExportAssertion::new::<bool>("A", "bool").with_writable(true);
     assert_eq!(refusal(&any, &BOOLS.any_bits().writable_shared()), "");
 }
 
 #[test]
 fn all_names_are_one_list() {
     let lists: [&[&str]; 3] = [&["a", "ab"], &[], &["ac"]];
-    assert_eq!(count(&lists), 3);
-    assert_eq!(names::<3>(&lists), ["a", "ab", "ac"]);
+    assert_eq!(count_names(&lists), 3);
+    assert_eq!(concat_names::<3>(&lists), ["a", "ab", "ac"]);
     let twice: [[&[&str]; 2]; 2] = [[&["b", "a"], &["a"]], [&["a", "a"], &[]]];
     for lists in twice {
-        let outcome = catch_unwind(|| match count(&lists) {
-            2 => drop(names::<2>(&lists)),
-            _ => drop(names::<3>(&lists)),
+        let outcome = catch_unwind(|| match count_names(&lists) {
+            2 => drop(concat_names::<2>(&lists)),
+            _ => drop(concat_names::<3>(&lists)),
         });
         let message = outcome.expect_err("a name twice");
         let message = message.downcast_ref::<&str>().copied();
@@ -328,7 +339,7 @@ fn the_ways_of_a_field_are_those_of_the_struct() {
         (&[3][..], false)
     );
     let mut shared = Shared::default();
-    assert!(whole_share::<Whole, _>(&whole, request, &mut shared, route()).is_none());
+    assert!(share_field::<Whole, _>(&whole, request, &mut shared, route()).is_none());
     let shared = shared.outcome.expect("a clone").unwrap();
     assert_eq!(shared.view().as_ptr(), described.as_ptr());
     let around = Around(Kept {

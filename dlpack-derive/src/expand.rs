@@ -1,23 +1,23 @@
-//! From a plan to tokens: calls into core, never logic, and no `unsafe` but the user's own.
+//! From a plan to tokens: calls of the core, without logic, and without `unsafe` except for the user's own.
 //!
 //! ```text
 //! Plan ──[ call: each at the user's tokens ]── impl DLPack { describe: Parts::new().shape(..).describe(..) }
 //! ```
 //!
-//! Every call stands where the user wrote what it is about, so that an error of rustc's points there.
+//! Each call has the span of the user's tokens that it is about, so that rustc's errors point to them.
 //!
-//! | file | writes |
+//! | file | generates |
 //! |---|---|
-//! | `call` | the calls that a tensor and its fields become |
+//! | `call` | the calls for a tensor and its fields |
 //! | `dlpack` | `DLPack` |
 //! | `tensors` | `DLPackTensors`, and an accessor for each tensor |
 //! | `from` | `FromDLPack` |
 //! | `element` | `Element` |
 //! | `record` | `Record` |
-//! | `class` | the check that a Python class got its methods |
-//! | `complete` | for editors: the keys that the user wrote, as names of a module that has all |
-//! | `inventory` | for type stubs: what `#[dlpack_pymethods]` has to know |
-//! | `stub` | what an item with mistakes gets, so that its uses add no errors |
+//! | `class` | the check that a Python class has its methods |
+//! | `complete` | for editors: the user's keys as imports from a module that defines all keys |
+//! | `inventory` | for type stubs: what `#[dlpack_pymethods]` needs to know about the type |
+//! | `stub` | an implementation for an item with errors, so that its uses cause no further errors |
 
 pub(crate) mod call;
 pub(crate) mod class;

@@ -1,6 +1,7 @@
-//! The derive macros of `dlpack-core`: syntax to plan to a few calls into core. They know no DLPack number.
+//! The derive macros of `dlpack-core` and `dlpack-pyo3`: they parse attributes into a plan, and expand it into a few calls of
+//! the core. No constant of DLPack is defined here.
 //!
-//! Use them through `dlpack_core` (feature `derive`) or `dlpack_pyo3`: the macros are documented once for both, under `docs`.
+//! Use the macros through `dlpack_core` (feature `derive`) or `dlpack_pyo3`. Both share the documentation in `docs`;
 //! `docs/dlpack.md` is the grammar of `#[dlpack(..)]`.
 
 #![forbid(unsafe_code)]
@@ -24,84 +25,88 @@ use crate::syntax::root::Root;
 #[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(DLPack, attributes(dlpack))]
 pub fn derive_dlpack(item: TokenStream) -> TokenStream {
-    derive(Derive::DLPack, Root::Core, item.into()).into()
+    run_derive(Derive::DLPack, Root::Core, item.into()).into()
 }
 
 #[doc = include_str!("docs/from_dlpack.md")]
 #[proc_macro_derive(FromDLPack, attributes(dlpack))]
 pub fn derive_from_dlpack(item: TokenStream) -> TokenStream {
-    derive(Derive::FromDLPack, Root::Core, item.into()).into()
+    run_derive(Derive::FromDLPack, Root::Core, item.into()).into()
 }
 
 #[doc = include_str!("docs/element.md")]
 #[proc_macro_derive(Element, attributes(dlpack))]
 pub fn derive_element(item: TokenStream) -> TokenStream {
-    derive(Derive::Element, Root::Core, item.into()).into()
+    run_derive(Derive::Element, Root::Core, item.into()).into()
 }
 
 #[doc = include_str!("docs/record.md")]
 #[proc_macro_derive(Record, attributes(dlpack))]
 pub fn derive_record(item: TokenStream) -> TokenStream {
-    derive(Derive::Record, Root::Core, item.into()).into()
+    run_derive(Derive::Record, Root::Core, item.into()).into()
 }
 
-// Where a derive is forgotten rustc lists all that know the attribute by their names here, these too; two macros of one
-// crate cannot have one name, and a crate more for each user is too much for that.
+// If a derive is missing, rustc suggests all derives with this attribute by the names in this crate. Two macros of one crate
+// cannot share a name, and a second macro crate would cost every user compile time, so these have the prefix `Py`.
 
 #[doc = include_str!("docs/dlpack.md")]
 #[proc_macro_derive(PyDLPack, attributes(dlpack))]
 pub fn derive_py_dlpack(item: TokenStream) -> TokenStream {
-    derive(Derive::DLPack, Root::Pyo3, item.into()).into()
+    run_derive(Derive::DLPack, Root::Pyo3, item.into()).into()
 }
 
 #[doc = include_str!("docs/from_dlpack.md")]
 #[proc_macro_derive(PyFromDLPack, attributes(dlpack))]
 pub fn derive_py_from_dlpack(item: TokenStream) -> TokenStream {
-    derive(Derive::FromDLPack, Root::Pyo3, item.into()).into()
+    run_derive(Derive::FromDLPack, Root::Pyo3, item.into()).into()
 }
 
 #[doc = include_str!("docs/element.md")]
 #[proc_macro_derive(PyElement, attributes(dlpack))]
 pub fn derive_py_element(item: TokenStream) -> TokenStream {
-    derive(Derive::Element, Root::Pyo3, item.into()).into()
+    run_derive(Derive::Element, Root::Pyo3, item.into()).into()
 }
 
 #[doc = include_str!("docs/record.md")]
 #[proc_macro_derive(PyRecord, attributes(dlpack))]
 pub fn derive_py_record(item: TokenStream) -> TokenStream {
-    derive(Derive::Record, Root::Pyo3, item.into()).into()
+    run_derive(Derive::Record, Root::Pyo3, item.into()).into()
 }
 
-/// Gives a Python class the methods by which consumers ask for its tensor.
+/// Adds DLPack's methods to a Python class.
 #[proc_macro_attribute]
 pub fn dlpack_pymethods(options: TokenStream, item: TokenStream) -> TokenStream {
     if STUBS {
-        return methods::ask(options.into(), item.into()).into();
+        return methods::request_for_stubs(options.into(), item.into()).into();
     }
     let options = proc_macro2::TokenStream::from(options);
-    let tokens = methods::expand(options.clone(), item.into(), None);
-    complete::behind(|| complete::of_options(options), tokens).into()
+    let tokens = methods::expand_attribute(options.clone(), item.into(), None);
+    complete::prepend_imports(|| complete::option_imports(options), tokens).into()
 }
 
-/// What `#[dlpack_pymethods]` comes back to in a build for type stubs.
+/// The callback of `#[dlpack_pymethods]` in builds for type stubs.
 #[doc(hidden)]
 #[proc_macro]
 pub fn dlpack_pymethods_knowing(answer: TokenStream) -> TokenStream {
-    methods::answered(answer.into()).into()
+    methods::expand_callback(answer.into()).into()
 }
 
-/// Whether PyO3 collects what it needs for type stubs. The tests say it themselves.
+/// Whether this is a build for type stubs. Tests pass the value explicitly.
 const STUBS: bool = cfg!(all(feature = "stubs", not(test)));
 
-fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_macro2::TokenStream {
+fn run_derive(
+    derive: Derive,
+    root: Root,
+    item: proc_macro2::TokenStream,
+) -> proc_macro2::TokenStream {
     let item = match syn::parse2(item) {
         Ok(item) => item,
         Err(error) => return error.into_compile_error(),
     };
     let cx = Ctxt::new(root);
-    let tokens = run(derive, &item, STUBS, &cx).unwrap_or_else(|| {
+    let tokens = try_derive(derive, &item, STUBS, &cx).unwrap_or_else(|| {
         let mut tokens = cx.into_compile_errors();
-        tokens.extend(stub::stub(derive, root, &item));
+        tokens.extend(stub::expand_stub(derive, root, &item));
         let is_asked = match derive {
             Derive::DLPack => root == Root::Pyo3,
             Derive::Record => true,
@@ -112,11 +117,11 @@ fn derive(derive: Derive, root: Root, item: proc_macro2::TokenStream) -> proc_ma
         }
         tokens
     });
-    complete::behind(|| complete::of_derive(derive, root, &item), tokens)
+    complete::prepend_imports(|| complete::derive_imports(derive, root, &item), tokens)
 }
 
-/// Parse, check, plan, check, expand; `None` when mistakes were collected.
-fn run(
+/// Parses, plans and expands an item; `None` if errors were reported.
+fn try_derive(
     derive: Derive,
     item: &syn::DeriveInput,
     stubs: bool,
@@ -126,17 +131,17 @@ fn run(
     cx.check()?;
     let input = input?;
     match derive {
-        Derive::Element => element::derive(&input, item, cx),
+        Derive::Element => element::expand_element(&input, item, cx),
         Derive::Record => record::derive(&input, item, stubs, cx),
         Derive::DLPack | Derive::FromDLPack => {
             let plan = Plan::new(&input, cx)?;
             cx.check()?;
             if derive == Derive::FromDLPack {
-                return from::derive(&input, &plan, cx);
+                return from::expand_from_dlpack(&input, &plan, cx);
             }
             plan.check_types(&input, cx);
             cx.check()?;
-            let mut tokens = dlpack::expand(&input, &plan);
+            let mut tokens = dlpack::expand_dlpack(&input, &plan);
             if stubs && cx.root == Root::Pyo3 {
                 tokens.extend(inventory::of_class(input.ident, &plan));
             }

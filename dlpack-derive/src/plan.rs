@@ -1,4 +1,4 @@
-//! From what the user wrote to what is emitted: every rule over more than one attribute, field or variant.
+//! From the parsed attributes to what is generated: all rules that concern more than one attribute, field or variant.
 //!
 //! ```text
 //! Input ──[ claims ]──┬── the tensor ────────┐
@@ -8,13 +8,13 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | which of them an item is |
-//! | `claim` | who claims which role, and the rules between two of them |
-//! | `tensor` | one tensor: its data, and what lays it out |
-//! | `tensors` | further tensors: their names and their data |
+//! | this file | decides what kind of tensor an item is |
+//! | `claim` | which field or attribute claims which role, and the rules between two claims |
+//! | `tensor` | one tensor: its data and its layout |
+//! | `tensors` | additional tensors: their names and their data |
 //! | `variants` | an enum: the field of each variant |
-//! | `visible` | types that visibly cannot be what their field is |
-//! | `row` | what `Element` and `Record` ask alike of a struct |
+//! | `visible` | rejects types whose tokens show that they do not fit |
+//! | `row` | the requirements that `Element` and `Record` share |
 
 pub(crate) mod claim;
 pub(crate) mod row;
@@ -27,7 +27,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Type, Visibility};
 
 use crate::plan::claim::{Claim, Claims, one_role_each};
-use crate::plan::tensor::{Data, Policy, Tensor, names};
+use crate::plan::tensor::{Data, Policy, Tensor, field_names};
 use crate::syntax::attr::Value;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr;
@@ -41,17 +41,17 @@ pub(crate) struct Plan<'a> {
     pub(crate) columns: Vec<&'a Field<'a>>,
 }
 
-/// The tensor that the value itself is.
+/// The tensor that is the value itself.
 pub(crate) enum Main<'a> {
-    /// It has tensors and is none.
+    /// The value has tensors but is not a tensor.
     None,
     Tensor {
         tensor: Box<Tensor<'a>>,
         owner: Option<&'a Field<'a>>,
     },
-    /// All is left to the only field.
+    /// The only field is the tensor.
     Whole(&'a Field<'a>),
-    /// All is left to the field of the variant.
+    /// The field of the current variant is the tensor.
     Variants(Vec<Arm<'a>>),
     Via(TokenStream, Policy),
 }
@@ -68,14 +68,14 @@ pub(crate) struct Named<'a> {
     pub(crate) vis: &'a Visibility,
     pub(crate) doc: Option<&'a str>,
     pub(crate) source: Source<'a>,
-    /// A clone of the field keeps the memory.
+    /// Exports keep a clone of the field alive instead of the struct.
     pub(crate) owner: bool,
-    /// Python may put another array into the field.
+    /// Python code may assign an array to the field.
     pub(crate) set: Option<&'a Ident>,
 }
 
 pub(crate) enum Source<'a> {
-    /// A field without further keys, which may be any tensor; inside the `Option` if there is one.
+    /// A field without further keys, which may be any tensor; the type inside of the `Option`, if it is one.
     Whole(Data<'a>),
     Tensor(Box<Tensor<'a>>),
 }
@@ -83,9 +83,9 @@ pub(crate) enum Source<'a> {
 impl<'a> Plan<'a> {
     pub(crate) fn new(input: &'a Input<'a>, cx: &Ctxt) -> Option<Self> {
         match &input.body {
-            Body::Struct(fields) => of_struct(input, fields, cx),
+            Body::Struct(fields) => plan_struct(input, fields, cx),
             Body::Enum(variants) => Some(Self {
-                main: Main::Variants(variants::plan(input, variants, cx)),
+                main: Main::Variants(variants::plan_variants(input, variants, cx)),
                 tensors: Vec::new(),
                 columns: Vec::new(),
             }),
@@ -93,11 +93,11 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn of_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Option<Plan<'a>> {
+fn plan_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Option<Plan<'a>> {
     let claims = Claims::new(&input.attrs, fields);
     one_role_each(fields, cx);
     let policy = Policy::of(&claims);
-    let tensors = tensors::plan(input, &claims, fields, policy, cx);
+    let tensors = tensors::plan_tensors(input, &claims, fields, policy, cx);
     let columns: Vec<_> = claims
         .iter()
         .filter(|claim| claim.role == Role::Columns)
@@ -110,7 +110,7 @@ fn of_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Op
             cx.error(claim.key, message);
         }
     }
-    // A field in two roles is not yet one thing or the other.
+    // If a field has two roles, it is unknown which tensor its keys belong to.
     cx.check()?;
     let main = main(input, &claims, fields, policy, cx)?;
     Some(Plan {
@@ -120,7 +120,7 @@ fn of_struct<'a>(input: &'a Input<'a>, fields: &'a [Field<'a>], cx: &Ctxt) -> Op
     })
 }
 
-/// Keys that do not speak of the main tensor.
+/// Keys that do not describe the main tensor.
 const fn is_apart(role: Role) -> bool {
     matches!(
         role,
@@ -135,8 +135,8 @@ fn main<'a>(
     policy: Policy,
     cx: &Ctxt,
 ) -> Option<Main<'a>> {
-    let names = names(fields);
-    if let Some(via) = claims.one(Role::Via, cx) {
+    let names = field_names(fields);
+    if let Some(via) = claims.claim_of(Role::Via, cx) {
         for other in claims
             .iter()
             .filter(|claim| !is_apart(claim.role) && claim.role != Role::Via)
@@ -150,11 +150,11 @@ fn main<'a>(
         let Value::Expr(tokens) = via.value else {
             return None;
         };
-        return Some(Main::Via(expr::bind(tokens.clone(), &names), policy));
+        return Some(Main::Via(expr::bind_fields(tokens.clone(), &names), policy));
     }
-    let data = match claims.only(&[Role::Data, Role::Unsafe], cx) {
+    let data = match claims.claim_of_any(&[Role::Data, Role::Unsafe], cx) {
         Some(claim) => Data::new(claim, &names, cx)?,
-        None => match implied(input, claims, fields, cx)? {
+        None => match find_implied(input, claims, fields, cx)? {
             Implied::Nothing => return Some(Main::None),
             Implied::Whole(field) => return Some(Main::Whole(field)),
             Implied::Data(field) => Data::Field(field),
@@ -171,8 +171,8 @@ fn main<'a>(
     }
     cx.check()?;
     let of_main = claims.filter(|claim| !(claim.role == Role::Owner && is_of_tensor(claim.field)));
-    let owner = of_main.one(Role::Owner, cx).and_then(|claim| {
-        cheap(claim.field?.ty, claims, cx);
+    let owner = of_main.claim_of(Role::Owner, cx).and_then(|claim| {
+        check_owner(claim.field?.ty, claims, cx);
         claim.field
     });
     let tensor = Box::new(Tensor::new(claims, data, &names, policy, cx));
@@ -195,7 +195,7 @@ fn stray_access(claim: &Claim<'_>, cx: &Ctxt) {
     );
 }
 
-/// Whether `owner` on a field speaks of a tensor under a name alone: beside `tensor`, unless that says so itself.
+/// Whether `owner` on a field belongs to an additional tensor only: next to `tensor`, unless `tensor(..)` has the key itself.
 fn is_of_tensor(field: Option<&Field<'_>>) -> bool {
     field.is_some_and(|field| {
         field.attr(Role::Data).is_none()
@@ -207,8 +207,8 @@ fn is_of_tensor(field: Option<&Field<'_>>) -> bool {
     })
 }
 
-/// What the type of an `owner` must not be, and its tensor must not have.
-fn cheap(ty: &Type, claims: &Claims<'_>, cx: &Ctxt) {
+/// Rejects types of an `owner` that are expensive to clone, and a `stream` on its tensor.
+fn check_owner(ty: &Type, claims: &Claims<'_>, cx: &Ctxt) {
     if let Some(stream) = claims.iter().find(|claim| claim.role == Role::Stream) {
         let message = "`stream` excludes `owner`: an export keeps the owner alone, and the stream may be gone before it; remove `owner`, or let the owner's `Buffer` name the stream with `Loan::with_stream`";
         cx.error(stream.key, message);
@@ -233,7 +233,7 @@ enum Implied<'a> {
     Data(&'a Field<'a>),
 }
 
-fn implied<'a>(
+fn find_implied<'a>(
     input: &Input<'_>,
     claims: &Claims<'a>,
     fields: &'a [Field<'a>],
@@ -284,7 +284,7 @@ fn implied<'a>(
                 claim.field.is_some() && matches!(claim.role, Role::ReadOnly | Role::Writable)
             });
             match access {
-                // Most likely `data` is missing right here; one mistake, one error.
+                // Most likely `data` is missing on this field, so only this error is reported.
                 Some(claim) => stray_access(claim, cx),
                 None => {
                     let message = format!(

@@ -1,17 +1,17 @@
-//! `#[dlpack_pymethods]`: what a class gets beside the methods that its author wrote.
+//! `#[dlpack_pymethods]`: what is added to the methods of a class.
 //!
-//! The block is not parsed, only looked through: what stands in it is PyO3's to judge. What is added is one class
-//! attribute, which puts everything else on the class when PyO3 evaluates it.
+//! The block is scanned, not parsed: PyO3 validates its contents. One class attribute is added; when PyO3 evaluates it,
+//! everything else is defined on the class.
 //!
 //! ```text
-//! #[pymethods] impl Image { .. } ──[ block ]── the same, and const __dlpack_tensors__: Attributes<Image>
+//! #[pymethods] impl Image { .. } ──[ block ]── the block with const __dlpack_tensors__: Attributes<Image>
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | `methods` | the options, what is added, and what is said where it cannot be |
-//! | `inventory` | for type stubs: the tensors of the class, as its derive knows them |
-//! | `block` | an `impl` as tokens: its type, its attributes, the names it defines |
+//! | `methods` | the options, the generated items, and the errors |
+//! | `inventory` | for type stubs: the tensors of the class, as known to its derive |
+//! | `block` | an `impl` block as tokens: its type, its attributes, the names that it defines |
 
 pub(crate) mod block;
 pub(crate) mod inventory;

@@ -1,22 +1,22 @@
-//! From tokens to what the user wrote, borrowed and with its spans; no rule over more than one attribute.
+//! Parses attributes into borrowed values with their spans. Rules that concern more than one attribute are in `plan`.
 //!
 //! ```text
 //! #[dlpack(shape = [rows, _])] ──[ attr: one key ]── role, value ──[ input: where it stands ]── Input
 //! ```
 //!
-//! A new key is a row in `role`: its name, and the form that it takes on each site. What it means with others is said
-//! in `plan`, what becomes of it in `expand`.
+//! To add a key, add a row in `role`: its name, and its form at each site. How it combines with other keys is decided in
+//! `plan`, and what it generates in `expand`.
 //!
 //! | file | job |
 //! |---|---|
-//! | `role` | the keys: each spelled once, with the sites where it may stand |
+//! | `role` | the keys: the name of each, and the sites where it is allowed |
 //! | `attr` | the grammar of one attribute |
-//! | `input` | the item with its fields or variants, each with its keys |
-//! | `expr` | the user's expressions: where one ends, which lists it holds, which names are in scope |
-//! | `ty` | what a type shows by its tokens |
-//! | `krate` | the paths of an expansion, and where rustc sees each call |
-//! | `root` | whether a macro is core's or dlpack-pyo3's |
-//! | `ctxt` | errors, collected so that one compilation shows them all |
+//! | `input` | the item with its fields or variants, and the keys of each |
+//! | `expr` | the user's expressions: where each ends, bracket lists, and names of fields in scope |
+//! | `ty` | recognizes types by their tokens |
+//! | `krate` | the paths in generated code, and their spans |
+//! | `root` | which of the two crates a macro belongs to |
+//! | `ctxt` | collects errors, so that one compilation shows them all |
 
 pub(crate) mod attr;
 pub(crate) mod ctxt;

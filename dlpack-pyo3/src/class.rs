@@ -1,6 +1,6 @@
-//! What a class declares, by macro or by hand, and what the derive finds missing.
+//! What a class declares, by macro or by hand, and the compile errors for what it does not.
 //!
-//! PyO3 evaluates the class attribute while it makes a class, and that puts everything else on it:
+//! PyO3 evaluates class attributes while it creates a class. Evaluating ours defines everything else on the class:
 //!
 //! ```text
 //! #[dlpack_pymethods] ──▶ const __dlpack_tensors__: Attributes<T>
@@ -11,16 +11,16 @@
 //! | file | job |
 //! |---|---|
 //! | `array` | `__array__`, for NumPy |
-//! | `buffer` | Python's buffer protocol: how an object is asked for a buffer |
-//! | `tensors` | attributes for the several tensors of an object |
-//! | `arrays` | the same as arrays of a library |
+//! | `buffer` | Python's buffer protocol: fills buffers over an object's data |
+//! | `tensors` | attributes for the tensors of an object |
+//! | `arrays` | attributes for the tensors of an object, as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
-//! | `iterable` | `__iter__` and `__len__`, where the class asks for them |
-//! | `hinted` | its arguments and results that stubs know more of than PyO3 |
-//! | `index` | what stands between its brackets |
-//! | `numbers` | its items as numbers of Python's |
-//! | `pickle` | how objects go to another process, and are copied |
-//! | `producer` | for type stubs: a protocol for whatever has `__dlpack__` |
+//! | `iterable` | `__iter__` and `__len__`, for classes that declare them |
+//! | `hinted` | arguments and results of `Tensor` that are precise in type stubs only |
+//! | `index` | parses the index of `tensor[index]` |
+//! | `numbers` | the elements of a `Tensor` as Python numbers |
+//! | `pickle` | reduces and restores objects for `pickle` and `copy` |
+//! | `producer` | for type stubs: a protocol class for objects with `__dlpack__` |
 
 mod array;
 mod arrays;
@@ -44,15 +44,15 @@ use pyo3::{PyClass, ffi, prelude::*};
 #[cfg(feature = "stubs")]
 use {crate::hints, pyo3::inspect::PyStaticExpr};
 
-use crate::class::pickle::{Pickles, Restore, restore};
+use crate::class::pickle::{Pickles, Restore, restore_object};
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
 use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
 use crate::{export::method, vtable::Exports};
 
-/// The methods of a class, as a class attribute: the form of `#[dlpack_pymethods]` without a macro.
+/// The methods of a class, as a class attribute: what `#[dlpack_pymethods]` defines, without a macro.
 ///
-/// PyO3 evaluates class attributes while it makes the class. Evaluating this one puts `__dlpack__` and
-/// `__dlpack_device__` on the class; its value is DLPack's C exchange table.
+/// PyO3 evaluates class attributes while it creates the class. Evaluating this one defines `__dlpack__` and `__dlpack_device__`
+/// on the class; its value is DLPack's C exchange table.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, Protocol};
@@ -76,7 +76,7 @@ pub struct Protocol<T> {
 impl<T> Protocol<T> {
     /// The methods of a class that is a tensor.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
+    #[expect(clippy::new_without_default, reason = "only used in constants")]
     pub const fn new() -> Self {
         Self {
             parts: Parts::NONE,
@@ -90,11 +90,11 @@ impl<T> Protocol<T> {
     where
         T: ExportsTensors,
     {
-        self.parts.tensors = Some(tensors::install::<T>);
+        self.parts.tensors = Some(tensors::define_tensor_attributes::<T>);
         self
     }
 
-    /// Tensors that come in through the exchange table become objects of this class, not of [`Tensor`](crate::Tensor).
+    /// Tensors imported through the exchange table become objects of this class instead of [`Tensor`](crate::Tensor).
     #[must_use]
     pub const fn importing(mut self) -> Self
     where
@@ -111,7 +111,7 @@ impl<T> Protocol<T> {
         self
     }
 
-    /// As [`Attributes::over`].
+    /// Attributes of the class that are replaced, as in [`Attributes::over`].
     #[must_use]
     pub(crate) const fn over(mut self, names: &'static [&'static str]) -> Self {
         self.parts.over = names;
@@ -143,35 +143,35 @@ impl<'py, T: Exports> IntoPyObject<'py> for Protocol<T> {
     const OUTPUT_TYPE: PyStaticExpr = hints::Capsule::OUTPUT_TYPE;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        // PyO3 is in the middle of making this class: the object is there, its attributes come next.
+        // PyO3 is creating this class: the type object exists, and its attributes are set next.
         let class = T::type_object(py);
         if let Some(install) = self.parts.tensors {
             class.setattr("__dlpack_tensors__", install(&class, &self.parts)?)?;
         }
-        methods::<T>(&class, &self.parts)
+        define_tensor_methods::<T>(&class, &self.parts)
     }
 }
 
-/// What is put on a class, as far as it is known.
+/// What a class declares.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Parts {
-    tensor: Option<Methods>,
-    tensors: Option<Install>,
+    tensor: Option<DefineMethods>,
+    tensors: Option<DefineAttributes>,
     import: Option<ToPyObject>,
     info: bool,
     iterable: bool,
-    /// The library of which the attributes are arrays.
+    /// The library of the arrays that the attributes return.
     arrays: Option<&'static str>,
-    /// Attributes that are replaced: getters and methods of PyO3's, which stand there for type stubs.
+    /// Attributes that are replaced: placeholders defined with PyO3, for type stubs.
     over: &'static [&'static str],
 }
 
-/// How a class that is a tensor gets its methods, and its exchange table.
-type Methods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
+/// Defines the methods of a class that is a tensor, and returns its exchange table.
+type DefineMethods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
 
-/// How a class gets attributes for its tensors, whose names are the result.
-type Install = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
+/// Defines an attribute for each tensor of a class, and returns their names.
+type DefineAttributes = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
 
 impl Parts {
     const NONE: Self = Self {
@@ -185,7 +185,7 @@ impl Parts {
     };
 
     #[inline(never)]
-    fn put<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
+    fn define_attributes<'py>(&self, class: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTuple>> {
         if let Some(methods) = self.tensor {
             class.setattr("__dlpack_c_exchange_api__", methods(class, self)?)?;
         }
@@ -196,35 +196,36 @@ impl Parts {
     }
 }
 
-fn methods<'py, T: Exports>(
+fn define_tensor_methods<'py, T: Exports>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let methods = method::Functions::of::<T>(parts.info);
+    let methods = method::MethodFunctions::for_class::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
     let buffers = buffer::Functions::of::<T>();
-    install(class, &methods, &buffers, OwnTable::of::<T>(import), parts)
+    let table = OwnTable::for_class::<T>(import);
+    define_all(class, &methods, &buffers, table, parts)
 }
 
 #[inline(never)]
-fn install<'py>(
+fn define_all<'py>(
     class: &Bound<'py, PyType>,
-    methods: &method::Functions,
+    methods: &method::MethodFunctions,
     buffers: &buffer::Functions,
     table: OwnTable,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    methods.install(class)?;
-    array::install(class, parts.over)?;
+    methods.define_methods(class)?;
+    array::define_array_method(class, parts.over)?;
     if parts.iterable {
-        iterable::install(class, parts.over)?;
+        iterable::define_iteration_methods(class, parts.over)?;
     }
     buffers.install(class)?;
-    table.install(class)
+    table.install_on_class(class)
 }
 
-/// Gives a class a method; one of that name that the class has stays, unless it is there to be replaced.
-fn put(
+/// Defines a method on a class. Keeps the class's own method of that name, unless `over` names it.
+fn define_unless_own(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     call: ffi::PyMethodDefPointer,
@@ -233,11 +234,13 @@ fn put(
     over: &[&str],
 ) -> PyResult<()> {
     let is_over = over.iter().any(|over| name.to_bytes() == over.as_bytes());
-    let put = if is_over { method::define } else { method::add };
-    put(class, name, call, flags, doc)
+    if is_over {
+        return method::define_method(class, name, call, flags, doc);
+    }
+    method::define_default_method(class, name, call, flags, doc)
 }
 
-/// The attributes of a class that has tensors and is none itself: the form of `#[dlpack_pymethods]` for it without a macro.
+/// The attributes of a class that has tensors but is not a tensor: what `#[dlpack_pymethods]` defines for it, without a macro.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, TensorNames};
@@ -263,7 +266,7 @@ pub struct TensorNames<T>(PhantomData<fn() -> T>);
 impl<T> TensorNames<T> {
     /// An attribute for each tensor, and the tuple of their names.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "only ever stands in a constant")]
+    #[expect(clippy::new_without_default, reason = "only used in constants")]
     pub const fn new() -> Self {
         Self(PhantomData)
     }
@@ -286,11 +289,11 @@ impl<'py, T: ExportsTensors> IntoPyObject<'py> for TensorNames<T> {
     const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        tensors::install::<T>(&T::type_object(py), &Parts::NONE)
+        tensors::define_tensor_attributes::<T>(&T::type_object(py), &Parts::NONE)
     }
 }
 
-/// All that `#[dlpack_pymethods]` puts on a class; its value are the names of the tensors.
+/// All that `#[dlpack_pymethods]` defines on a class. The attribute's value is the tuple of the tensors' names.
 #[doc(hidden)]
 pub struct Attributes<T> {
     parts: Parts,
@@ -298,7 +301,7 @@ pub struct Attributes<T> {
 }
 
 impl<T> Attributes<T> {
-    /// What [`Class`] found out.
+    /// From the constants of [`Class`].
     #[must_use]
     pub const fn of<A: Copy, B: Copy>(_tensor: A, _tensors: B, import: Protocol<T>) -> Self
     where
@@ -313,7 +316,7 @@ impl<T> Attributes<T> {
         }
     }
 
-    /// As [`Protocol::info`].
+    /// The method `__dlpack_info__` and the keyword `version` of the draft from before DLPack 1.0.
     #[must_use]
     pub const fn info(mut self) -> Self
     where
@@ -323,7 +326,7 @@ impl<T> Attributes<T> {
         self
     }
 
-    /// `for part in obj` and `len(obj)`.
+    /// `for part in obj` and `len(obj)`, over the first axis.
     #[must_use]
     pub const fn iterable(mut self) -> Self
     where
@@ -360,11 +363,11 @@ impl<'py, T: PyClass> IntoPyObject<'py> for Attributes<T> {
     const OUTPUT_TYPE: PyStaticExpr = hints::NAMES;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        self.parts.put(&T::type_object(py))
+        self.parts.define_attributes(&T::type_object(py))
     }
 }
 
-/// What a class `T` exports, itself and by name.
+/// What a class `T` exports: itself, its tensors by name, or both.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` cannot be exported from Python",
@@ -379,7 +382,7 @@ pub trait Offers<T> {
 #[diagnostic::do_not_recommend]
 impl<T: Exports> Offers<T> for (Protocol<T>, Missing) {
     const PARTS: Parts = Parts {
-        tensor: Some(methods::<T>),
+        tensor: Some(define_tensor_methods::<T>),
         ..Parts::NONE
     };
 }
@@ -387,7 +390,7 @@ impl<T: Exports> Offers<T> for (Protocol<T>, Missing) {
 #[diagnostic::do_not_recommend]
 impl<T: ExportsTensors> Offers<T> for (Missing, TensorNames<T>) {
     const PARTS: Parts = Parts {
-        tensors: Some(tensors::install::<T>),
+        tensors: Some(tensors::define_tensor_attributes::<T>),
         ..Parts::NONE
     };
 }
@@ -395,14 +398,14 @@ impl<T: ExportsTensors> Offers<T> for (Missing, TensorNames<T>) {
 #[diagnostic::do_not_recommend]
 impl<T: Exports + ExportsTensors> Offers<T> for (Protocol<T>, TensorNames<T>) {
     const PARTS: Parts = Parts {
-        tensor: Some(methods::<T>),
-        tensors: Some(tensors::install::<T>),
+        tensor: Some(define_tensor_methods::<T>),
+        tensors: Some(tensors::define_tensor_attributes::<T>),
         ..Parts::NONE
     };
 }
 
-/// Asks a type what it can do. Inherent constants win over those of the trait below, so the answer is right wherever the
-/// type is known.
+/// Asks the compiler what a type can do. An inherent constant has higher priority than a trait's:
+/// the inherent constants, which require a bound, define the true case, and [`ClassDefaults`] below defines the false case.
 #[doc(hidden)]
 pub struct Class<T>(PhantomData<T>);
 
@@ -419,7 +422,7 @@ impl<T: Imports> Class<T> {
 }
 
 impl<T: Pickles> Class<T> {
-    pub const RESTORE: Restore<T> = restore::<T>;
+    pub const RESTORE: Restore<T> = restore_object::<T>;
 }
 
 impl<T: PyClass> Class<T> {
@@ -427,20 +430,20 @@ impl<T: PyClass> Class<T> {
     pub const FROZEN: PhantomData<T::Frozen> = PhantomData;
 }
 
-/// What is true of a type otherwise: it is no tensor and has none, is not made of tensors, and is no class.
+/// The false case for [`Class`]: the type is not a tensor, has no tensors, cannot be created from tensors, and is not a class.
 #[doc(hidden)]
-pub trait Otherwise {
+pub trait ClassDefaults {
     type Class;
     const TENSOR: Missing = Missing;
     const TENSORS: Missing = Missing;
     const IMPORT: Protocol<Self::Class> = Protocol::new();
-    /// `reduce`, beside which it is named, refuses the class.
+    /// Never called: `reduce`, which generated code names next to this constant, does not compile for the class.
     const RESTORE: Restore<Self::Class> = |_, _, _| unreachable!("this never compiled");
     const IS: NotClass = NotClass;
     const FROZEN: PhantomData<False> = PhantomData;
 }
 
-impl<T> Otherwise for Class<T> {
+impl<T> ClassDefaults for Class<T> {
     type Class = T;
 }
 
@@ -450,21 +453,21 @@ pub struct IsClass;
 #[doc(hidden)]
 pub struct NotClass;
 
-/// What a type has under the name of an attribute if nobody put one there.
+/// The fallback for a class that declares no attribute of these names.
 #[doc(hidden)]
-#[expect(non_upper_case_globals, reason = "the names that Python wants")]
-pub trait Forgotten {
+#[expect(non_upper_case_globals, reason = "the names of Python attributes")]
+pub trait UndeclaredMethods {
     const __dlpack_c_exchange_api__: Missing = Missing;
     const __dlpack_tensors__: Missing = Missing;
 }
 
-impl<T: ?Sized> Forgotten for T {}
+impl<T: ?Sized> UndeclaredMethods for T {}
 
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Missing;
 
-/// That a class `T` has its methods; of a type that is no class, nothing is asked.
+/// Implemented if the class `T` has declared its methods, or if `T` is not a Python class.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` derives `DLPack`, but its methods are not added to the Python class",
@@ -479,7 +482,7 @@ impl<A, T: ?Sized> Attached<NotClass, T> for A {}
 impl<T> Attached<IsClass, T> for Attributes<T> {}
 #[diagnostic::do_not_recommend]
 impl<T> Attached<IsClass, T> for TensorNames<T> {}
-// A class that is a tensor is asked for both constants.
+// Generated code passes both constants of a class that is a tensor.
 #[diagnostic::do_not_recommend]
 impl<T> Attached<IsClass, T> for (Missing, Attributes<T>) {}
 #[diagnostic::do_not_recommend]
@@ -488,8 +491,7 @@ impl<T, B> Attached<IsClass, T> for (Protocol<T>, B) {}
 #[doc(hidden)]
 pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
 
-/// Stands in the body of the methods that PyO3 sees: evaluating the class attribute replaced them
-/// before anybody could call one.
+/// The body of methods that exist for type stubs only: evaluating the class attribute replaces them before they can be called.
 #[doc(hidden)]
 pub fn placeholder<T, R>(_: &Bound<'_, T>) -> PyResult<R> {
     Err(pyo3::exceptions::PySystemError::new_err(

@@ -1,9 +1,9 @@
-//! Errors and panics on their way into Python.
+//! Sets Python exceptions for errors and panics, without PyO3.
 //!
-//! Whoever calls our C functions calls nothing of PyO3's, which makes an exception out of memory that it has to have,
-//! and keeps what is dropped until somebody calls a function of its own. So every refusal is made here, by Python's own
-//! functions: where there is no memory for it, in Rust or in Python, it is a `MemoryError`.
-#![expect(unsafe_code, reason = "sets exceptions by C functions")]
+//! PyO3's exceptions need memory and panic without it. Also, our C functions are not called through PyO3, so PyO3 does not know
+//! that the thread is attached, and defers what is dropped until it is. So errors are raised here by CPython's own functions:
+//! if there is no memory for an exception, in Rust or in Python, a `MemoryError` is raised.
+#![expect(unsafe_code, reason = "calls C functions that set exceptions")]
 
 use core::fmt::{self, Display};
 use core::{any::Any, mem::forget, panic::AssertUnwindSafe};
@@ -14,77 +14,77 @@ use dlpack_core::binding::{exception, text};
 use pyo3::exceptions::PyBufferError;
 use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*, types::PyType};
 
-/// An exception is set on this thread: all that the caller has to know, in no bytes at all. A result
-/// with a whole [`PyErr`] in it costs as much to pass up as an export costs otherwise.
+/// An exception is set on this thread. Zero-sized, because a result that contains a [`PyErr`] is as expensive to return as an
+/// export.
 #[derive(Debug)]
 pub struct Raised;
 
 impl Raised {
-    /// The exception, which is not set any more.
+    /// Takes the exception, so that it is not set any more.
     #[cold]
-    pub(crate) fn fetch(self, py: Python<'_>) -> PyErr {
+    pub(crate) fn take_exception(self, py: Python<'_>) -> PyErr {
         PyErr::fetch(py)
     }
 
-    /// Nobody is told.
-    pub(crate) fn forget(self, _: Python<'_>) {
-        // SAFETY: attached.
+    /// Clears the exception; it is not reported.
+    pub(crate) fn clear_exception(self, _: Python<'_>) {
+        // SAFETY: attached, as the `Python` shows.
         unsafe { ffi::PyErr_Clear() };
     }
 }
 
-/// Sets an exception of a class, with a text as of `format!`.
+/// Sets an exception of a class, with a message like that of `format!`.
 macro_rules! fail {
     ($py:expr, $class:ty: $($words:tt)*) => {
-        $crate::error::fail_as::<$class>($py, format_args!($($words)*))
+        $crate::error::raise_as::<$class>($py, format_args!($($words)*))
     };
 }
 
-/// Returns with such an exception.
+/// Returns with an exception of a class, with a message like that of `format!`.
 macro_rules! bail {
     ($($words:tt)*) => { return Err($crate::error::fail!($($words)*)) };
 }
 pub(crate) use {bail, fail};
 
 #[cold]
-pub(crate) fn fail_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) -> Raised {
-    set(E::type_object_raw(py), &words)
+pub(crate) fn raise_as<E: PyTypeInfo>(py: Python<'_>, words: fmt::Arguments<'_>) -> Raised {
+    set_exception(E::type_object_raw(py), &words)
 }
 
-/// The same for a class that was looked up, of exceptions.
+/// Sets an exception of a class that was looked up at run time.
 #[cold]
-pub(crate) fn fail_of(class: &Bound<'_, PyType>, words: fmt::Arguments<'_>) -> Raised {
-    set(class.as_type_ptr(), &words)
+pub(crate) fn raise_class(class: &Bound<'_, PyType>, words: fmt::Arguments<'_>) -> Raised {
+    set_exception(class.as_type_ptr(), &words)
 }
 
 /// Sets the exception for an error of the core.
 #[cold]
-pub(crate) fn refuse(py: Python<'_>, error: &Error) -> Raised {
-    set((exception(error).class)(py), error)
+pub(crate) fn raise_core_error(py: Python<'_>, error: &Error) -> Raised {
+    set_exception((exception(error).class)(py), error)
 }
 
-/// The same for an object of this class, which is named: where there are many, that says which.
+/// Sets the exception for an error of the core, with the name of the object's class.
 #[cold]
-pub(crate) fn refuse_of(py: Python<'_>, class: &str, error: &Error) -> Raised {
-    set(
+pub(crate) fn raise_core_error_of(py: Python<'_>, class: &str, error: &Error) -> Raised {
+    set_exception(
         (exception(error).class)(py),
         &format_args!("`{class}`: {error}"),
     )
 }
 
-/// Only called with a class of exceptions, so on an attached thread.
-fn set(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
+/// Only called with an exception class, hence on an attached thread.
+fn set_exception(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
     let Ok(words) = text(words) else {
         return out_of_memory();
     };
     let len = ffi::Py_ssize_t::try_from(words.len()).unwrap_or(ffi::Py_ssize_t::MAX);
-    // SAFETY: attached, and so many bytes of UTF-8.
+    // SAFETY: attached; `words` has `len` bytes of UTF-8.
     let words = unsafe { ffi::PyUnicode_FromStringAndSize(words.as_ptr().cast(), len) };
-    // Or there is a `MemoryError`.
+    // If the string cannot be created, a `MemoryError` is set.
     if !words.is_null() {
-        // SAFETY: attached; a class of exceptions, and a string.
+        // SAFETY: attached; an exception class and a string.
         unsafe { ffi::PyErr_SetObject(class.cast(), words) };
-        // SAFETY: attached; the reference was given right above.
+        // SAFETY: attached; `words` is a new reference, which is not used afterwards.
         unsafe { ffi::Py_DECREF(words) };
     }
     Raised
@@ -93,13 +93,13 @@ fn set(class: *mut PyTypeObject, words: &dyn Display) -> Raised {
 /// Only called on an attached thread.
 #[cold]
 pub(crate) fn out_of_memory() -> Raised {
-    // SAFETY: attached. It needs no memory.
+    // SAFETY: attached, as every caller is. Needs no memory.
     unsafe { ffi::PyErr_NoMemory() };
     Raised
 }
 
-/// A list of so many values, where there is memory for it.
-pub(crate) fn list<T>(
+/// Collects values into a `Vec`; a `MemoryError` if there is no memory for it.
+pub(crate) fn try_collect<T>(
     _: Python<'_>,
     of: impl ExactSizeIterator<Item = T>,
 ) -> Result<Vec<T>, Raised> {
@@ -110,53 +110,55 @@ pub(crate) fn list<T>(
     Ok(list)
 }
 
-/// Sets an exception of PyO3's.
+/// Sets a PyO3 exception.
 #[cold]
-pub(crate) fn raise(py: Python<'_>, error: PyErr) -> Raised {
+pub(crate) fn raise_pyo3_error(py: Python<'_>, error: PyErr) -> Raised {
     let restored = catch_unwind(AssertUnwindSafe(move || {
         let mut error = Some(error);
         let mut restore = |py: Python<'_>| error.take().map_or((), |error| error.restore(py));
-        // What is dropped in here is gone at once. A Python that ends lets nobody in, and needs it no more.
+        // Within `try_attach`, PyO3 drops objects at once. During interpreter shutdown it does not run the closure, so the
+        // call below does.
         Python::try_attach(&mut restore);
         restore(py);
     }));
     if let Err(payload) = restored {
-        // PyO3 panics where it finds no memory.
-        forget_panic(payload);
+        // PyO3 panics if there is no memory.
+        discard_panic(payload);
         return out_of_memory();
     }
     Raised
 }
 
-/// Drops an exception of PyO3's. PyO3 does not know that a thread is attached that Python called through us: a mere drop
-/// puts the exception into a list until it is told, and ends the process where there is no memory for that.
+/// Drops a PyO3 exception. PyO3 does not know that this thread is attached, as CPython called us directly. A plain drop would
+/// put the exception into a list of PyO3's until the thread attaches through PyO3, and abort if there is no memory for the
+/// list.
 #[cold]
-pub(crate) fn forget_error(py: Python<'_>, error: PyErr) {
-    raise(py, error).forget(py);
+pub(crate) fn discard_error(py: Python<'_>, error: PyErr) {
+    raise_pyo3_error(py, error).clear_exception(py);
 }
 
-/// Runs code of the user that Python called through us: a panic in it is a `BufferError`, since
-/// `PanicException` would pass every `except Exception`.
+/// Runs user code called by CPython; a panic in it raises `BufferError`. PyO3's `PanicException` would pass every
+/// `except Exception`.
 // ERR-06
 #[inline(always)]
-pub(crate) fn contained<R>(
+pub(crate) fn catch_panics<R>(
     py: Python<'_>,
     body: impl FnOnce() -> Result<R, Raised>,
 ) -> Result<R, Raised> {
     let body = AssertUnwindSafe(move || {
-        let halt = Halt;
+        let halt = HaltThread;
         let result = body();
         forget(halt);
         result
     });
-    catch_unwind(body).unwrap_or_else(|payload| Err(panicked(py, payload)))
+    catch_unwind(body).unwrap_or_else(|payload| Err(raise_panic(py, payload)))
 }
 
-/// Halts a thread that is being ended: before Python 3.14 that is how one learns, by unwinding, that it came back to a
-/// Python that is gone. Who stopped that would end the process.
-pub(crate) struct Halt;
+/// Halts a thread that CPython ends by unwinding: before Python 3.14 that happens to threads that attach after interpreter
+/// shutdown. Catching the unwinding would abort the process.
+pub(crate) struct HaltThread;
 
-impl Drop for Halt {
+impl Drop for HaltThread {
     fn drop(&mut self) {
         while !std::thread::panicking() {
             std::thread::park();
@@ -165,38 +167,39 @@ impl Drop for Halt {
 }
 
 #[cold]
-fn panicked(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
+fn raise_panic(py: Python<'_>, payload: Box<dyn Any + Send>) -> Raised {
     let message = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let raised = fail!(py, PyBufferError: "the code of the exported object panicked: {message}");
-    forget_panic(payload);
+    discard_panic(payload);
     raised
 }
 
-/// Drops what was thrown, which may panic again.
+/// Drops a panic payload; that may panic again.
 #[cold]
-pub(crate) fn forget_panic(payload: Box<dyn Any + Send>) {
+pub(crate) fn discard_panic(payload: Box<dyn Any + Send>) {
     forget(catch_unwind(AssertUnwindSafe(|| drop(payload))));
 }
 
-/// The same for a function that Python calls with C's conventions: null stands for an exception.
+/// Runs user code called by CPython, and returns null with an exception for an error or a panic.
 #[inline(always)]
-pub(crate) fn answer(
+pub(crate) fn catch_into_null(
     py: Python<'_>,
     body: impl FnOnce() -> Result<*mut ffi::PyObject, Raised>,
 ) -> *mut ffi::PyObject {
-    contained(py, body).unwrap_or(core::ptr::null_mut())
+    catch_panics(py, body).unwrap_or(core::ptr::null_mut())
 }
 
-/// Lets code that speaks of errors run where an exception is set, and the other way round.
+/// Converts errors: `or_raise` for code that sets exceptions, `or_fetch` for code that returns [`PyErr`].
 pub(crate) trait OrRaise<R>: Sized {
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised>;
 
     fn or_fetch(self, py: Python<'_>) -> PyResult<R> {
-        self.or_raise(py).map_err(|raised| raised.fetch(py))
+        self.or_raise(py)
+            .map_err(|raised| raised.take_exception(py))
     }
 }
 
@@ -209,21 +212,21 @@ impl<R> OrRaise<R> for Result<R, Raised> {
 impl<R> OrRaise<R> for Result<R, Error> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
-        self.map_err(|error| refuse(py, &error))
+        self.map_err(|error| raise_core_error(py, &error))
     }
 }
 
 impl<R> OrRaise<R> for PyResult<R> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {
-        self.map_err(|error| raise(py, error))
+        self.map_err(|error| raise_pyo3_error(py, error))
     }
 }
 
-/// A list of numbers, which is shown as Python writes a tuple.
-pub(crate) struct Tuple<'a>(pub(crate) &'a [i64]);
+/// A list of numbers, displayed like a Python tuple.
+pub(crate) struct DisplayTuple<'a>(pub(crate) &'a [i64]);
 
-impl Display for Tuple<'_> {
+impl Display for DisplayTuple<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
         for (axis, number) in self.0.iter().enumerate() {

@@ -1,19 +1,19 @@
-//! DLPack's C exchange table: what `__dlpack__` does, without a Python call.
+//! DLPack's C exchange table: does what `__dlpack__` does, without a Python call.
 //!
-//! A class carries one table, which consumers find on the type and keep; here are its functions, and how we find the
-//! tables of others:
+//! Each class has one table, which consumers look up on the type and cache. This module has the functions of our tables, and
+//! the lookup of the tables of other libraries:
 //!
 //! ```text
-//! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, as `__dlpack__` gives
-//!                                          ├── borrow ───────▶ a view that lies in the object (`Layout`)
-//!                                          ├── to_object ────▶ an object made of a tensor, or its caller has it back
+//! class ── __dlpack_c_exchange_api__ ──▶ table ── from_object ──▶ an owning tensor, like that of `__dlpack__`
+//!                                          ├── borrow ───────▶ a view whose shape is stored in the object (`Layout`)
+//!                                          ├── to_object ────▶ an object that owns a tensor; on an error the caller keeps it
 //!                                          └── allocate, current_stream
 //! ```
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | the functions of our table |
-//! | `lookup` | the table of any class, checked before it is used, and what marks one of ours |
+//! | this file | the functions of our table |
+//! | `lookup` | finds and checks the table of any class, and recognizes our own |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
 pub(crate) mod lookup;
@@ -34,45 +34,45 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
-use crate::error::{OrRaise, Raised, bail, contained};
-use crate::exchange::lookup::{NAME, OwnTable, mark};
+use crate::error::{OrRaise, Raised, bail, catch_panics};
+use crate::exchange::lookup::{NAME, OwnTable, capsule_context};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hold::{Borrowing, share};
+use crate::keepalive::{ContentsBorrow, borrow_contents};
 use crate::vtable::{Exports, Vtable};
-use crate::{export, hold::keep_for_good};
+use crate::{export, keepalive::leak_static};
 
-/// The C function of the table that does it.
+/// The C function of the table that creates an object from a tensor.
 pub(crate) type ToPyObject =
     unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
 
-/// How a class makes an object of a tensor.
-type ToObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
+/// Creates an object of a class from a tensor.
+type CreateObject = for<'py> fn(Python<'py>, Managed) -> PyResult<Bound<'py, PyAny>>;
 
 impl OwnTable {
-    /// The table of a class.
+    /// Creates the table of a class. `import` creates objects from tensors.
     // XAP-05
-    pub(crate) fn of<T: Exports>(import: ToPyObject) -> Self {
+    pub(crate) fn for_class<T: Exports>(import: ToPyObject) -> Self {
         let version = Version::CURRENT.into();
         let api = DLPackExchangeAPI {
             header: DLPackExchangeAPIHeader {
                 version,
                 prev_api: ptr::null_mut(),
             },
-            managed_tensor_allocator: Some(allocate),
+            managed_tensor_allocator: Some(allocate_tensor),
             managed_tensor_from_py_object_no_sync: Some(from_object::<T>),
             managed_tensor_to_py_object_no_sync: Some(import),
-            // XAP-08: null where it would have nothing to point to, or nothing that stays: a consumer that lets others
-            // run still has the pointers when they change an object that is not frozen.
+            // XAP-08: null unless the shape lies in the object and the class is frozen. A consumer that lets other code run
+            // still has the pointers when that code changes an object that is not frozen.
             dltensor_from_py_object_no_sync: const {
                 if T::EXTRAS.lists.is_some() && T::Frozen::FROZEN {
-                    Some(borrow::<T>)
+                    Some(borrow_tensor::<T>)
                 } else {
                     None
                 }
             },
             current_work_stream: Some(current_stream),
         };
-        let device = device::<T>;
+        let device = known_device::<T>;
         Self {
             api,
             device,
@@ -80,23 +80,23 @@ impl OwnTable {
         }
     }
 
-    /// Keeps it for ever, and gives the class its address under the old name too.
+    /// Leaks the table, and also stores its address in the class under the older attribute name.
     // XAP-04
-    pub(crate) fn install<'py>(
+    pub(crate) fn install_on_class<'py>(
         mut self,
         class: &Bound<'py, PyType>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         self.class = class.as_ptr().addr();
-        let table = NonNull::from(keep_for_good(self));
+        let table = NonNull::from(leak_static(self));
         class.setattr("__c_dlpack_exchange_api__", table.addr().get())?;
-        // SAFETY: the table lives for ever, and so does the name; there is nothing to destroy.
+        // SAFETY: the table and the name live for the rest of the process, and the capsule has no destructor.
         let capsule = unsafe { PyCapsule::new_with_pointer(class.py(), table.cast(), NAME) }?;
-        capsule.set_context(mark())?;
+        capsule.set_context(capsule_context())?;
         Ok(capsule)
     }
 }
 
-fn device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
+fn known_device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
     if T::EXTRAS.facts.is_on_host() {
         return Some(Device::CPU);
     }
@@ -109,20 +109,20 @@ fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) ->
         return None;
     }
     let py = object.py();
-    // SAFETY: that is what was asked.
-    let device = contained(py, || unsafe { export::device(object, class) });
-    // On the long way it fails again.
-    device.map_err(|raised| raised.forget(py)).ok()
+    // SAFETY: `class.has` found an instance of the class.
+    let device = catch_panics(py, || unsafe { export::device_of_object(object, class) });
+    // The caller then exports the object on the general path, which raises the error again.
+    device.map_err(|raised| raised.clear_exception(py)).ok()
 }
 
-/// Runs a function of the table: 0 and a result, or -1 and an exception.
+/// Runs the body of a function of the table: returns 0 and writes the result, or returns -1 with an exception.
 ///
 /// # Safety
 ///
-/// `out` is a place for the result, or null.
+/// `out` is valid for writes, or null.
 // XAP-09
 #[inline(always)]
-unsafe fn outcome<R>(
+unsafe fn finish_call<R>(
     py: Python<'_>,
     out: *mut R,
     body: impl FnOnce() -> Result<R, Raised>,
@@ -131,25 +131,29 @@ unsafe fn outcome<R>(
         if out.is_null() {
             bail!(py, PyValueError: "the exchange table was given no place for its result");
         }
-        // SAFETY: it is not null, so a place for the result by the caller's contract.
+        // SAFETY: `out` is not null, so it is valid for writes by this function's contract.
         body().map(|result| unsafe { out.write(result) })
     };
-    if contained(py, body).is_ok() { 0 } else { -1 }
+    if catch_panics(py, body).is_ok() {
+        0
+    } else {
+        -1
+    }
 }
 
-/// The object that a consumer passed, if it is one of this class: anything can carry our table, since
-/// Python lets a class borrow another's attributes.
+/// The object that a consumer passed, if it is an instance of the class. Other objects can carry our table too, as Python code
+/// can copy the attributes of a class.
 ///
 /// # Safety
 ///
-/// `object` is a Python object, or null.
+/// `object` is a valid Python object, or null.
 // XAP-12
-unsafe fn checked<'a, 'py, G: Send + 'static>(
+unsafe fn check_instance<'a, 'py, G: Send + 'static>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
     class: &Vtable<G>,
 ) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
-    // SAFETY: passed on to the caller.
+    // SAFETY: a valid object or null, by this function's contract.
     let Some(object) = (unsafe { Borrowed::from_ptr_or_opt(py, object) }) else {
         bail!(py, PyTypeError: "the exchange table was given no object");
     };
@@ -160,17 +164,19 @@ unsafe fn checked<'a, 'py, G: Send + 'static>(
     bail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}")
 }
 
-/// An owning tensor, as `__dlpack__` would give it.
+/// Exports an object as an owning tensor, like `__dlpack__`.
 // XAP-14, XAP-15
 unsafe extern "C" fn from_object<T: Exports>(
     object: *mut c_void,
     out: *mut *mut DLManagedTensorVersioned,
 ) -> c_int {
     let object: *mut ffi::PyObject = object.cast();
-    // SAFETY: passed on.
+    // SAFETY: consumers call the table attached (XAP-11), with the arguments of `managed_tensor_from_py_object_no_sync`.
     unsafe { from_object_of(object, out, Vtable::of::<T>()) }
 }
 
+/// Exports an object of a class as an owning tensor.
+///
 /// # Safety
 ///
 /// The arguments are those of `managed_tensor_from_py_object_no_sync`, and the thread is attached.
@@ -180,13 +186,13 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
     out: *mut *mut DLManagedTensorVersioned,
     class: &Vtable<G>,
 ) -> c_int {
-    // SAFETY: passed on to the caller.
+    // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
     let export = || {
-        // SAFETY: a consumer passes an object.
-        let object = unsafe { checked(py, object, class) }?;
+        // SAFETY: a consumer passes a valid object or null.
+        let object = unsafe { check_instance(py, object, class) }?;
         let mut other = Outcome::None;
-        // SAFETY: the thread is attached, and `checked` found an object of this class.
+        // SAFETY: the thread is attached, and `check_instance` found an instance of the class.
         let kept =
             unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut other) };
         match (kept, other) {
@@ -195,34 +201,39 @@ unsafe extern "C" fn from_object_of<G: Send + 'static>(
             (None, _) => Err(Raised),
         }
     };
-    // SAFETY: a consumer passes a place for the result.
-    unsafe { outcome(py, out, export) }
+    // SAFETY: `out` is valid for writes or null, by this function's contract.
+    unsafe { finish_call(py, out, export) }
 }
 
-/// A tensor that borrows everything, until control returns to Python.
+/// Exports an object as a `DLTensor` that borrows everything, and is valid until control returns to Python.
 // XAP-19
-unsafe extern "C" fn borrow<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
-    // SAFETY: the caller of the table is attached (XAP-11).
+unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DLTensor) -> c_int {
+    // SAFETY: consumers call the table attached (XAP-11).
     let py = unsafe { Python::assume_attached() };
     let lend = || {
-        // SAFETY: a consumer passes an object.
-        let object = unsafe { checked(py, object.cast(), Vtable::of::<T>()) }?;
-        // SAFETY: that is what was checked.
+        // SAFETY: a consumer passes a valid object or null.
+        let object = unsafe { check_instance(py, object.cast(), Vtable::of::<T>()) }?;
+        // SAFETY: `check_instance` found an instance of the class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the consumer keeps the object, and its class is frozen: there is nothing to borrow.
-        let (value, _) = unsafe { share(&object) }?;
+        // SAFETY: the consumer keeps the object alive, and its class is frozen, so its contents need no guard.
+        let (value, _) = unsafe { borrow_contents(&object) }?;
         let lists = lists(value);
         let it = value.describe().or_raise(py)?;
-        let bare = bare(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
+        let bare = zero_rank_tensor(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
         let described = (it.shape(), it.strides());
-        with_lists(py, bare, lists, described, it.is_read_only())
+        with_shape_and_strides(py, bare, lists, described, it.is_read_only())
     };
-    // SAFETY: a consumer passes a place for the result.
-    unsafe { outcome(py, out, lend) }
+    // SAFETY: a consumer passes a pointer that is valid for writes, or null.
+    unsafe { finish_call(py, out, lend) }
 }
 
-/// A tensor without lists.
-fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> DLTensor {
+/// A `DLTensor` without axes.
+fn zero_rank_tensor(
+    data: *const u8,
+    byte_offset: u64,
+    device: Device,
+    dtype: DataType,
+) -> DLTensor {
     DLTensor {
         data: data.cast_mut().cast(),
         device: device.into(),
@@ -234,8 +245,8 @@ fn bare(data: *const u8, byte_offset: u64, device: Device, dtype: DataType) -> D
     }
 }
 
-/// A tensor with the lists that lie in the object, if they say what was described.
-fn with_lists(
+/// Adds the shape and strides that are stored in the object. They must equal the described ones.
+fn with_shape_and_strides(
     py: Python<'_>,
     bare: DLTensor,
     lists: Option<(&[i64], &[i64])>,
@@ -243,7 +254,7 @@ fn with_lists(
     read_only: bool,
 ) -> Result<DLTensor, Raised> {
     if read_only {
-        // XAP-20: a bare tensor cannot say so.
+        // XAP-20: a `DLTensor` has no flag for read-only data.
         bail!(py, PyBufferError: "the data is read-only, which a borrowed tensor cannot say; ask for an owning one");
     }
     let Some((shape, strides)) = lists.filter(|lists| *lists == described) else {
@@ -260,12 +271,11 @@ fn with_lists(
     })
 }
 
-/// Takes the tensor over, or leaves it untouched and raises.
+/// Creates an object that owns the tensor; on an error the tensor stays with the caller, untouched.
 ///
-/// The object is made by code of the user if there is any. The tensor belongs to those who have it then; after an error
-/// to its caller, and to nobody else. That code may have handed the tensor to anybody before it fails or panics. So a
-/// plain object is there before it runs, with all the memory that it takes: an answer that takes the tensor away from
-/// nobody.
+/// With `make`, user code creates the object, and may hand the tensor on to other code before it fails or panics. The tensor
+/// cannot be returned to the caller then. For this case a plain object, with all its memory, is created before user code runs,
+/// and becomes the result.
 ///
 /// # Safety
 ///
@@ -274,24 +284,24 @@ fn with_lists(
 unsafe fn to_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
-    plain: ToObject,
-    make: Option<ToObject>,
+    plain: CreateObject,
+    make: Option<CreateObject>,
 ) -> c_int {
-    // SAFETY: the caller of the table is attached (XAP-11).
+    // SAFETY: attached, by this function's contract (XAP-11).
     let py = unsafe { Python::assume_attached() };
     let import = || {
         let Some(tensor) = NonNull::new(tensor) else {
             bail!(py, PyBufferError: "the exchange table was given no tensor");
         };
-        // SAFETY: a consumer passes a valid tensor, and has it back if this fails.
+        // SAFETY: a consumer passes a valid tensor, which stays with the consumer if this function fails.
         let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
         let take = || offer.take().or_raise(py);
         let plain = plain(py, take()?).or_raise(py)?;
         let object = match make {
             None => plain,
-            Some(make) => match contained(py, || make(py, take()?).or_raise(py)) {
+            Some(make) => match catch_panics(py, || make(py, take()?).or_raise(py)) {
                 Err(Raised) if offer.takers() > 1 => {
-                    // It cannot be raised beside a result.
+                    // The call succeeds, so the exception cannot be raised.
                     PyErr::fetch(py).write_unraisable(py, Some(&plain));
                     plain
                 }
@@ -301,33 +311,40 @@ unsafe fn to_object(
         offer.accept();
         Ok(object.into_ptr().cast())
     };
-    // SAFETY: a consumer passes a place for the result.
-    unsafe { outcome(py, out, import) }
+    // SAFETY: a consumer passes a pointer that is valid for writes, or null.
+    unsafe { finish_call(py, out, import) }
 }
 
-/// The function of a class that is not made of tensors: the object is a plain one.
+/// The table's function of a class that does not import tensors: the result is an object of `Plain`.
 pub(crate) unsafe extern "C" fn to_plain_object<Plain: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the arguments are passed on.
-    unsafe { to_object(tensor, out, make::<Plain>, None) }
+    // SAFETY: consumers call the table attached (XAP-11), with the arguments of `managed_tensor_to_py_object_no_sync`.
+    unsafe { to_object(tensor, out, create_object::<Plain>, None) }
 }
 
 pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the arguments are passed on.
-    unsafe { to_object(tensor, out, make::<Plain>, Some(make::<T>)) }
+    // SAFETY: consumers call the table attached (XAP-11), with the arguments of `managed_tensor_to_py_object_no_sync`.
+    unsafe {
+        to_object(
+            tensor,
+            out,
+            create_object::<Plain>,
+            Some(create_object::<T>),
+        )
+    }
 }
 
-fn make<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
+fn create_object<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
     let value = T::from_dlpack(tensor).or_fetch(py)?;
     Ok(Bound::new(py, value)?.into_any())
 }
 
-/// A class whose objects can be made of tensors.
+/// A class with objects that can be created from tensors.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` cannot be made of tensors",
     label = "the class does not derive `FromDLPack`, or extends another class"
@@ -337,9 +354,9 @@ pub trait Imports: FromDLPack + PyClass + Into<PyClassInitializer<Self>> {}
 #[diagnostic::do_not_recommend]
 impl<T: FromDLPack + PyClass + Into<PyClassInitializer<T>>> Imports for T {}
 
-/// Memory of our own, for whoever asks, without the interpreter.
+/// Allocates zeroed host memory for a consumer. Needs no interpreter.
 // XAP-21, XAP-22, XAP-23
-unsafe extern "C" fn allocate(
+unsafe extern "C" fn allocate_tensor(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
     context: *mut c_void,
@@ -356,11 +373,11 @@ unsafe extern "C" fn allocate(
         let out = NonNull::new(out);
         let out = out.ok_or(lacks(c"the allocator was given no place for its result"))?;
         aligned(prototype).map_err(failed)?;
-        // SAFETY: a consumer passes a prototype.
+        // SAFETY: a consumer passes a valid prototype; it is not null and aligned, as was checked.
         let prototype = unsafe { prototype.as_ref() };
-        // SAFETY: passed on to the caller.
+        // SAFETY: a consumer passes a valid prototype: `shape` points to `ndim` integers.
         let tensor = unsafe { zeroed_like(prototype) }.map_err(failed)?;
-        // SAFETY: a consumer passes a place for the result.
+        // SAFETY: `out` is not null, so a consumer passes a pointer that is valid for writes.
         unsafe { out.write(tensor.into_raw().as_ptr()) };
         Ok(())
     }));
@@ -379,18 +396,18 @@ unsafe extern "C" fn allocate(
             Err(Err(_)) => c"there is no memory for the reason".as_ptr(),
         };
         let kind: *const c_char = kind.as_ptr();
-        // SAFETY: the function and its context belong together; the strings outlive the call.
+        // SAFETY: the consumer passes the function together with its context; the strings outlive the call.
         unsafe { set_error(context, kind, message) };
     }
     -1
 }
 
-/// The stream that the tensors of this thread are written on; null where there are no streams.
+/// The stream on which this thread's tensors are written; null on devices without streams.
 // XAP-24, XAP-25, XAP-26
 unsafe extern "C" fn current_stream(kind: i32, id: i32, out: *mut *mut c_void) -> c_int {
     let stream = work_stream(Device::new(DeviceType(kind), id));
     if !out.is_null() {
-        // SAFETY: a place for the result.
+        // SAFETY: `out` is not null, so a consumer passes a pointer that is valid for writes.
         unsafe { out.write(ptr::without_provenance_mut(stream)) };
     }
     0

@@ -1,4 +1,4 @@
-//! From an object to a tensor that holds it: what `__dlpack__`, the exchange table and buffers share.
+//! From an object to a tensor that keeps it alive: what `__dlpack__`, the exchange table and buffers share.
 //!
 //! ```text
 //! __dlpack__ ─────▶ arguments ──▶ ConsumerRequest ─┐
@@ -7,14 +7,14 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | parts of a tensor, and the device of one |
+//! | this file | views of a tensor's data, a tensor that shares the memory's own owner, and an object's device |
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
-//! | `arguments` | where the arguments of `__dlpack__` are parsed |
-//! | `capsule` | where a capsule is made, and where one is consumed |
+//! | `arguments` | parses the arguments of `__dlpack__` |
+//! | `capsule` | creates capsules, and reads those of other producers |
 //!
-//! What core refuses is raised by `crate::error`, with core's text. What only Python can get wrong has its text where it is
-//! refused.
-#![expect(unsafe_code, reason = "describes and exports what a borrow keeps")]
+//! `crate::error` raises the core's errors, with the core's texts. Errors that only Python code can cause have their text where
+//! they are raised.
+#![expect(unsafe_code, reason = "describes and exports borrowed contents")]
 
 pub(crate) mod arguments;
 pub(crate) mod capsule;
@@ -25,62 +25,64 @@ use dlpack_core::binding::{Pick, export_with, pick, share_root};
 use dlpack_core::{Device, Managed};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, refuse_of};
+use crate::error::{OrRaise, Raised, raise_core_error_of};
 use crate::handover::{root, unordered};
-use crate::hold::{GuardOf, Held, share};
+use crate::keepalive::{BorrowGuardOf, ObjectGuard, borrow_contents};
 use crate::vtable::{Exports, Vtable};
 
-/// The tensor of an object, held by its memory alone where that keeps itself; else nothing. What is wrong with it, an export says.
-pub(crate) fn root_of<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
+/// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
+/// if the object cannot be described (an export then reports the error).
+pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
     let py = object.py();
-    // SAFETY: the guard is dropped last here.
-    let (value, _guard) = unsafe { share(object) }.or_fetch(py)?;
+    // SAFETY: `_guard` outlives `value` and all that is described.
+    let (value, _guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let Ok(mut described) = value.describe() else {
         return Ok(None);
     };
     share_root(&mut described, None).transpose().or_fetch(py)
 }
 
-/// A part of the tensor that an object is nothing but, as `picks` says by its shape.
-pub(crate) fn part<T: Exports>(
+/// A view of an object that is nothing but a tensor. `picks` computes the indices and slices of each axis from the shape.
+pub(crate) fn slice_object<T: Exports>(
     object: &Bound<'_, T>,
     picks: impl FnOnce(&[i64]) -> PyResult<Vec<Pick>>,
 ) -> PyResult<Managed> {
     const { assert!(T::EXTRAS.transparent) };
     let py = object.py();
-    // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-    let (value, guard) = unsafe { share(object) }.or_fetch(py)?;
+    // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
+    let (value, guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let mut part = value.describe().or_fetch(py)?;
     let picks = picks(part.shape())?;
     pick(&mut part, &picks).or_fetch(py)?;
     let request = unordered(part.device());
-    let root = root::<GuardOf<T>>(object.as_any(), &part);
+    let root = root::<BorrowGuardOf<T>>(object.as_any(), &part);
     if root.is_none() {
         if let Some(shared) = share_root(&mut part, Some(&request)) {
             return shared.or_fetch(py);
         }
     }
-    let owner = Held::new(
+    let owner = ObjectGuard::new(
         guard,
         &root.unwrap_or_else(|| object.as_any().as_borrowed()),
     );
-    // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object, or what that keeps.
+    // SAFETY: the guard keeps the described memory borrowed. `ObjectGuard` keeps alive the object, or the root that owns its
+    // memory.
     unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 
-/// Where the data of an object lies.
+/// The device of an object's data.
 ///
 /// # Safety
 ///
-/// The object is one of the class.
-pub(crate) unsafe fn device<G: Send + 'static>(
+/// The object is an instance of the class.
+pub(crate) unsafe fn device_of_object<G: Send + 'static>(
     object: &Bound<'_, PyAny>,
     class: &Vtable<G>,
 ) -> Result<Device, Raised> {
-    // SAFETY: of this class. The guard is dropped last.
+    // SAFETY: an instance of the class, by this function's contract; the guard outlives `contents`.
     let (contents, _guard) = unsafe { (class.share)(object) }?;
-    // SAFETY: borrowed right above.
+    // SAFETY: `contents` is borrowed for as long as `_guard` lives.
     let described = unsafe { (class.describe)(contents) };
-    let refused = |error| refuse_of(object.py(), class.name, &error);
+    let refused = |error| raise_core_error_of(object.py(), class.name, &error);
     Ok(described.map_err(refused)?.device())
 }

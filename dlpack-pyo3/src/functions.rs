@@ -1,13 +1,13 @@
-//! Functions for the users of your module, in Python: `#[pymodule_export] use dlpack_pyo3::functions::collect;`.
+//! Python functions for the users of your module: `#[pymodule_export] use dlpack_pyo3::functions::collect;`.
 //!
-//! | function | what it is for |
+//! | function | purpose |
 //! |---|---|
-//! | [`collect`](fn@collect) | frees memory of a GPU whose consumers are done, now |
-//! | [`captured`](fn@captured) | counts what graphs keep |
+//! | [`collect`](fn@collect) | frees GPU memory whose consumers are done |
+//! | [`captured`](fn@captured) | counts the owners that graphs keep alive |
 //!
-//! Few programs need them: a thread frees what is done, if a consumer has named its stream again. Call `collect` now and then where consumers
-//! name no stream (-1) or capture graphs.
-//! They look at this extension module alone: each one has its own list of what waits.
+//! Few programs need them: a thread frees the memory once a consumer names its stream again. Call `collect` now and then if
+//! consumers name no stream (-1) or capture graphs. Both functions cover this extension module only: each module has its own
+//! list of deferred owners.
 //!
 //! ```no_run,standalone_crate
 //! #[pyo3::pymodule]
@@ -19,12 +19,12 @@
 //! }
 //! ```
 //!
-//! [`stream::release_captured`] is not among them: it is `unsafe`, and Python has no word for that.
+//! [`stream::release_captured`] is not exported to Python, because it is `unsafe`.
 
 use dlpack_core::stream;
 use pyo3::prelude::*;
 
-/// Free memory of the GPU whose consumers are done, and return how many owners still wait for theirs.
+/// Free GPU memory that consumers are done with, and return how many owners still wait for theirs.
 ///
 /// A thread does the same where the end of a consumer's work is known. Call this to have memory back sooner, where consumers
 /// name no stream (-1), and when a graph that has read a tensor is deleted.

@@ -7,7 +7,7 @@ use dlpack_core::binding::{kept_by, unordered as unordered_stream};
 use dlpack_core::{Descriptor, Device, ExportRequest, Managed};
 use pyo3::prelude::*;
 
-use crate::hold::Held;
+use crate::keepalive::ObjectGuard;
 
 /// What a consumer requests.
 #[derive(Clone, Copy)]
@@ -72,8 +72,8 @@ pub(crate) fn root<'a, 'py, G>(
 
 /// Compiled once, where `Tensor` is exported: another crate would have deleters of its own to compare with.
 #[inline(never)]
-fn first<'a>(described: &Descriptor<'a>) -> Option<&'a Held<()>> {
-    // SAFETY: only this crate makes owners of a `Held`, each of which is nothing else; and nobody else can call what
+fn first<'a>(described: &Descriptor<'a>) -> Option<&'a ObjectGuard<()>> {
+    // SAFETY: only this crate makes owners of an `ObjectGuard`, each of which is nothing else; and nobody else can call what
     // its drop calls.
     unsafe { kept_by(described) }
 }

@@ -1,6 +1,6 @@
-//! The way in: a tensor from any object that exports one, or that lends its memory as a buffer.
+//! Imports a tensor from any Python object with `__dlpack__` or the buffer protocol.
 //!
-//! The ways are tried from left to right, and what one of them cannot do, the next may:
+//! The paths are tried from left to right; what one path cannot import, a later one may:
 //!
 //! ```text
 //! object ──▶ NumPy's own? ──▶ exchange table? ──▶ capsule? ──▶ only a buffer? ──▶ __dlpack_device__, __dlpack__
@@ -9,16 +9,16 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | which way is taken, and what functions and arguments make of it |
-//! | `ask` | the methods: which keywords, which stream, and how less is asked for |
+//! | this file | chooses the path, and defines the import functions and argument types |
+//! | `method` | calls `__dlpack_device__` and `__dlpack__`: which keywords, which stream, and what to retry without |
 //! | `buffer` | the buffer protocol |
-//! | `consume` | takes a tensor out of a capsule, and decides who else may have its memory |
-//! | `numpy` | NumPy's own arrays |
-#![expect(unsafe_code, reason = "takes tensors from C functions of others")]
+//! | `consume` | takes the tensor out of a capsule, and decides whether its memory is exclusively ours |
+//! | `numpy` | NumPy arrays, read without a Python call |
+#![expect(unsafe_code, reason = "calls C functions of other libraries")]
 
-mod ask;
 mod buffer;
 mod consume;
+mod method;
 pub(crate) mod numpy;
 
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
@@ -31,22 +31,22 @@ use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
-use crate::error::{OrRaise, fail, forget_error};
+use crate::capi::class_attribute;
+use crate::error::{OrRaise, discard_error, fail};
 use crate::exchange::lookup::{self, Unchecked};
-use crate::hidden::class_attribute;
-use crate::hold::attached;
-use crate::import::consume::consume;
+use crate::import::consume::consume_capsule;
+use crate::keepalive::attached;
 use crate::library::{self, lossy, lossy::Loss, paddle};
 
-/// The tensor that an object exports, whatever library it comes from.
+/// Imports the tensor that an object of any library exports.
 ///
-/// Asks the C exchange table of its class, if there is one and no subclass overrides `__dlpack__`; else `__dlpack__` for the
-/// newest version, and for less if that is a `TypeError`. What the producer raises is passed on. A DLPack capsule will do as
-/// well, and an object that only has a buffer, such as `bytes`, `array.array` and `mmap`; it stays locked until the tensor is
-/// dropped.
+/// Uses the C exchange table of the object's class, if it has one and no subclass overrides `__dlpack__`. Otherwise calls
+/// `__dlpack__` for the newest version, and again with fewer keywords if that raises `TypeError`. Other exceptions of the
+/// producer are passed on. A DLPack capsule is accepted too, and so is an object that only has a buffer, such as `bytes`,
+/// `array.array` and `mmap`; its buffer stays locked until the tensor is dropped.
 ///
-/// On a GPU the default stream is named as the consumer: work on that stream sees the data. Managed memory of
-/// CUDA, which the processor reads, has been waited for.
+/// For data on a GPU the consumer's stream is the default stream: work on that stream sees the data. For CUDA managed memory,
+/// which the CPU reads, this function waits until the data is written.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::from_dlpack;
@@ -61,44 +61,45 @@ use crate::library::{self, lossy, lossy::Loss, paddle};
 ///
 /// # Errors
 ///
-/// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, and
-/// whatever the producer raises. `BufferError` also for a tensor of PyTorch that requires grad or has the conjugate or the
-/// negative bit, and for a masked array of NumPy: the import would lose that.
+/// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, and any exception of the producer.
+/// `BufferError` also for a PyTorch tensor that requires grad or has the conjugate or negative bit, and for a NumPy masked
+/// array: the import would lose that.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-    take(object)?.ok_or_else(|| no_array::<PyAttributeError>(object))
+    import_if_array(object)?.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))
 }
 
-/// The same for an argument of a function: that it is no array is a `TypeError`, which PyO3 gives the argument's name.
-pub(crate) fn argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-    match take(object) {
+/// Imports an argument of a function. For an object that is not an array it raises `TypeError`, unlike [`from_dlpack`]; PyO3
+/// adds the argument's name.
+pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    match import_if_array(object) {
         Ok(Some(tensor)) => Ok(tensor),
-        Ok(None) => Err(no_array::<PyTypeError>(object)),
-        Err(error) => Err(match Loss::of(object) {
+        Ok(None) => Err(not_an_array_error::<PyTypeError>(object)),
+        Err(error) => Err(match Loss::of_object(object) {
             Ok(Some(loss)) => loss.refuse_argument(object.py()),
             _ => error,
         }),
     }
 }
 
-/// The tensor of an object, if it is an array at all.
+/// Imports the tensor of an object; `None` if the object is not an array.
 #[inline]
-pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if numpy::is_array(object) {
         if let Some(tensor) = numpy::array(object) {
             return Ok(Some(tensor));
         }
     }
-    take_other(object)
+    import_other(object)
 }
 
 #[inline(never)]
-fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
-    if let Some((table, unchecked)) = lookup::for_import(&object.get_type()) {
+    if let Some((table, unchecked)) = lookup::table_for_import(&object.get_type()) {
         let is_torch = unchecked == Unchecked::OfTorch;
         let may_use = unchecked != Unchecked::OfPaddle || paddle::may_use_table(object);
         if may_use {
-            match through_table(object, &table, is_torch) {
+            match import_by_table(object, &table, is_torch) {
                 Ok(None) => {}
                 Ok(Some(tensor)) if is_torch => {
                     lossy::refuse_torch(object, tensor.view().dtype())?;
@@ -109,13 +110,13 @@ fn take_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
         }
     }
     if library::numpy::was_found(object.py()) {
-        return take(object);
+        return import_if_array(object);
     }
-    Ok(take_as(object, None, None)?.map(|(tensor, _)| tensor))
+    Ok(import_by_method(object, None, None)?.map(|(tensor, _)| tensor))
 }
 
-/// The same by anything but the table; also says whether the producer took all wishes.
-fn take_as(
+/// Imports without the exchange table. Also returns whether the producer accepted both `device` and `copy`.
+fn import_by_method(
     object: &Bound<'_, PyAny>,
     device: Option<Device>,
     copy: Option<bool>,
@@ -123,49 +124,55 @@ fn take_as(
     let py = object.py();
     attached::check_interpreter(py).or_fetch(py)?;
     if let Ok(capsule) = object.cast::<PyCapsule>() {
-        let tensor = readable(py, consume(capsule, None)?)?;
+        let tensor = wait_until_ready(py, consume_capsule(capsule, None)?)?;
         return Ok(Some((tensor, false)));
     }
-    // Behind the capsule, which has no state but its own.
+    // Not checked for a capsule, which is nothing but a tensor.
     if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_some() {
-        lossy::refuse(object)?;
+        lossy::refuse_lossy(object)?;
     } else {
         lossy::refuse_masked(object)?;
         if let Some(tensor) = buffer::of_buffer(object)? {
             return Ok(Some((tensor, false)));
         }
     }
-    let answer = ask::ask(object, device, copy, None)?;
+    let answer = method::call_dlpack(object, device, copy, None)?;
     let tensor = |(capsule, in_full): (Bound<'_, PyCapsule>, bool)| {
         let copied_by = (in_full && copy == Some(true)).then_some(object);
-        Ok((readable(py, consume(&capsule, copied_by)?)?, in_full))
+        Ok((
+            wait_until_ready(py, consume_capsule(&capsule, copied_by)?)?,
+            in_full,
+        ))
     };
     answer.map(tensor).transpose()
 }
 
-/// The tensor of an object by the method, for work on a stream of its device, as its API numbers it.
+/// Imports by `__dlpack__`, for work on a stream of the tensor's device. `stream` is its number in the protocol.
 #[cfg(feature = "cudarc")]
-pub(crate) fn take_on(object: &Bound<'_, PyAny>, stream: i64) -> PyResult<Option<Managed>> {
+pub(crate) fn import_on_stream(
+    object: &Bound<'_, PyAny>,
+    stream: i64,
+) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
-    lossy::refuse(object)?;
-    let answer = ask::ask(object, None, None, Some(stream))?;
-    let tensor = |(capsule, _)| readable(object.py(), consume(&capsule, None)?);
+    lossy::refuse_lossy(object)?;
+    let answer = method::call_dlpack(object, None, None, Some(stream))?;
+    let tensor = |(capsule, _)| wait_until_ready(object.py(), consume_capsule(&capsule, None)?);
     answer.map(tensor).transpose()
 }
 
 #[cold]
-fn no_array<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
+fn not_an_array_error<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
     let (py, class) = (object.py(), object.get_type());
     fail!(py, E: "an object of {class} is no array: it has no `__dlpack__` and `__dlpack_device__`, nor a buffer; \
-        pass an array of NumPy, PyTorch, JAX or the like, such as `numpy.asarray(x)`").fetch(py)
+        pass an array of NumPy, PyTorch, JAX or the like, such as `numpy.asarray(x)`").take_exception(py)
 }
 
-/// The same, with the data on a device of one's choice, or with a word on copies.
+/// Imports the tensor that an object exports, on a requested device, or with a requirement on copies.
 ///
-/// A producer that knows nothing of these wishes is asked without them; a copy is then made here.
+/// If the producer does not accept the keywords, it is called without them, and the copy is made here.
 ///
-/// The elements of a copy are lent as a slice if it was made here, or by exactly `numpy.ndarray`. Of a copy that another
-/// producer made it cannot be known who else reaches it: [`to_vec`](dlpack_core::TensorRef::to_vec) reads that.
+/// The elements of a copy can be borrowed as a slice if the copy was made here or by exactly `numpy.ndarray`. A copy of another
+/// producer may have other references: read it with [`to_vec`](dlpack_core::TensorRef::to_vec).
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{Device, from_dlpack_with};
@@ -180,7 +187,7 @@ fn no_array<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`]; `BufferError` if the wishes cannot be met.
+/// Those of [`from_dlpack`]; `BufferError` if the device or the copy cannot be provided.
 pub fn from_dlpack_with(
     object: &Bound<'_, PyAny>,
     device: Option<Device>,
@@ -189,8 +196,8 @@ pub fn from_dlpack_with(
     if device.is_none() && copy.is_none() {
         return from_dlpack(object);
     }
-    let taken = take_as(object, device, copy)?;
-    let (tensor, in_full) = taken.ok_or_else(|| no_array::<PyAttributeError>(object))?;
+    let taken = import_by_method(object, device, copy)?;
+    let (tensor, in_full) = taken.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
     let (py, data) = (object.py(), tensor.view().device());
     let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);
     if let Some(requested) = device.filter(unreachable) {
@@ -203,28 +210,28 @@ pub fn from_dlpack_with(
     if copy == Some(true) && !in_full {
         let mut request = ExportRequest::versioned();
         request.copy = copy;
-        attached::prepare(py);
+        attached::enable_detached_waits(py);
         return tensor.into_dlpack_with(&request).or_fetch(py);
     }
     Ok(tensor)
 }
 
-/// Whether memory of the host was wanted and found, by whatever name.
+/// Whether host memory was requested and found, under any of the device types that the CPU can read.
 fn is_host(wanted: Device, found: Device) -> bool {
     wanted == Device::CPU && found.device_type.is_host_readable()
 }
 
-/// Through the exchange table; nothing if the table cannot do it, but the method may.
+/// Imports through the exchange table; `None` if the table cannot export the object, but `__dlpack__` may.
 // XAP-32
-fn through_table(
+fn import_by_table(
     object: &Bound<'_, PyAny>,
     table: &lookup::ClassTable,
     is_torch: bool,
 ) -> PyResult<Option<Managed>> {
     let py = object.py();
-    // To give back what nobody has ordered, its producer waits for all work on the device.
+    // To release an unordered export, the producer would wait for all work on the device.
     let device = table.device.and_then(|device| device(object));
-    if device.is_some_and(has_order) {
+    if device.is_some_and(needs_ordering) {
         return Ok(None);
     }
     let Some(from_object) = table.api.managed_tensor_from_py_object_no_sync else {
@@ -235,45 +242,45 @@ fn through_table(
     let status = unsafe { from_object(object.as_ptr().cast(), &raw mut tensor) };
     if status != 0 {
         let error = PyErr::fetch(py);
-        // The words of PyTorch's table are a trace of C++.
+        // The text of an error of PyTorch's table is a C++ stack trace.
         if !is_torch && !error.is_instance_of::<PyBufferError>(py) {
             return Err(error);
         }
-        // The method may be asked.
-        forget_error(py, error);
+        // `__dlpack__` may succeed, or raise a clearer error.
+        discard_error(py, error);
         return Ok(None);
     }
     let Some(tensor) = NonNull::new(tensor) else {
         let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
-        return Err(why.fetch(py));
+        return Err(why.take_exception(py));
     };
     let tensor = if table.device.is_some() {
-        // SAFETY: a table of ours gave it to us. Others may write: it is shared at once.
+        // SAFETY: a table of ours returned an owning tensor. It is marked as shared, as other code may write to its memory.
         unsafe { take_own(tensor) }.shared()
     } else {
-        // SAFETY: the table gave it to us. Others may write: it is shared at once.
+        // SAFETY: the table returned an owning tensor. It is marked as shared, as other code may write to its memory.
         unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared()
     };
-    // Nothing was waited for.
-    if has_order(device_of(&tensor)) {
+    // The table does not wait for pending writes, so this tensor is dropped, and `__dlpack__` is called.
+    if needs_ordering(device_of(&tensor)) {
         return Ok(None);
     }
     Ok(Some(tensor))
 }
 
-/// Whether work on the data may have to be waited for, which the method sees to, and the table does not.
-fn has_order(device: Device) -> bool {
+/// Whether writes to the data may be pending on a stream: `__dlpack__` orders the consumer after them, the table does not.
+fn needs_ordering(device: Device) -> bool {
     unordered(device).is_some() || !is_host(Device::CPU, device)
 }
 
-/// The tensor, when the processor may read it if it can.
+/// Waits until the CPU may read the tensor, if it can read its memory.
 #[inline]
-fn readable(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
-    attached::readable(py, &tensor).or_fetch(py)?;
+fn wait_until_ready(py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
+    attached::wait_until_readable(py, &tensor).or_fetch(py)?;
     Ok(tensor)
 }
 
-/// An argument of a function that is made of any producer's tensor, by [`FromDLPack`].
+/// An argument of a function that is created from any producer's tensor, by [`FromDLPack`].
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{FromDLPack, Imported};
@@ -316,7 +323,7 @@ impl<'a, 'py, T: FromDLPack> FromPyObject<'a, 'py> for Imported<T> {
     const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let tensor = argument(&object)?;
+        let tensor = import_argument(&object)?;
         T::from_dlpack(tensor).map(Self).or_fetch(object.py())
     }
 }

@@ -1,5 +1,5 @@
-//! [`inspect`]: what a producer really exports, for people.
-#![expect(unsafe_code, reason = "looks into capsules that are not consumed")]
+//! [`inspect`]: a readable description of what a producer exports.
+#![expect(unsafe_code, reason = "reads capsules without consuming them")]
 
 use core::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use dlpack_core::{DataType, Device, DeviceType, Version, binding::list_at};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::{error::Tuple, exchange::lookup, export::capsule};
+use crate::{error::DisplayTuple, exchange::lookup, export::capsule};
 
-/// What an object really exports, in words: both kinds of capsule, field by field, and the exchange table.
+/// Describes what an object exports, as text: both kinds of capsule, field by field, and the exchange table.
 ///
-/// Nothing is consumed, and no element is read. What the producer raises becomes part of the text.
+/// No capsule is consumed, and no element is read. Exceptions of the producer become part of the text.
 ///
 /// ```no_run,standalone_crate
 /// use pyo3::prelude::*;
@@ -28,7 +28,7 @@ use crate::{error::Tuple, exchange::lookup, export::capsule};
 ///
 /// # Errors
 ///
-/// Only what Python raises while the text is made.
+/// Only exceptions that Python raises while the text is written.
 pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = object.py();
     let mut text = format!("{}\n", object.get_type().fully_qualified_name()?);
@@ -36,20 +36,20 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let pair = object.call_method0("__dlpack_device__");
     let device = match pair.and_then(|pair| pair.extract::<(i32, i32)>()) {
         Ok((kind, id)) => format!("({kind}, {id}): {}", Device::new(DeviceType(kind), id)),
-        Err(error) => raised(py, &error),
+        Err(error) => describe_exception(py, &error),
     };
-    line(&mut text, "__dlpack_device__()", &device);
+    write_line(&mut text, "__dlpack_device__()", &device);
 
     let keywords = PyDict::new(py);
     let Version { major, minor, .. } = Version::CURRENT;
     keywords.set_item("max_version", (major, minor))?;
     let versioned = object.call_method("__dlpack__", (), Some(&keywords));
     let call = format!("__dlpack__(max_version=({major}, {minor}))");
-    answer(py, &mut text, &call, versioned);
+    write_result(py, &mut text, &call, versioned);
     let legacy = object.call_method0("__dlpack__");
-    answer(py, &mut text, "__dlpack__()", legacy);
+    write_result(py, &mut text, "__dlpack__()", legacy);
 
-    let table = match lookup::of_class(&object.get_type()) {
+    let table = match lookup::table_of_class(&object.get_type()) {
         None => "none".to_owned(),
         Some(table) => {
             let version = Version::from(table.api.header.version);
@@ -58,56 +58,56 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
             format!("version {version}, exports {lends}")
         }
     };
-    line(&mut text, "exchange table", &table);
+    write_line(&mut text, "exchange table", &table);
     Ok(text)
 }
 
-fn line(text: &mut String, name: &str, value: &str) {
+fn write_line(text: &mut String, name: &str, value: &str) {
     // Writing to a `String` does not fail.
     let _ = writeln!(text, "  {name:<20} {value}");
 }
 
-fn raised(py: Python<'_>, error: &PyErr) -> String {
+fn describe_exception(py: Python<'_>, error: &PyErr) -> String {
     format!("raises {}: {}", error.get_type(py), error.value(py))
 }
 
-fn answer(py: Python<'_>, text: &mut String, call: &str, answer: PyResult<Bound<'_, PyAny>>) {
+fn write_result(py: Python<'_>, text: &mut String, call: &str, answer: PyResult<Bound<'_, PyAny>>) {
     let _ = writeln!(text, "  {call}");
     let described = answer
-        .and_then(|object| capsule::expect(object, "__dlpack__"))
-        .and_then(|capsule| describe(text, &capsule));
+        .and_then(|object| capsule::expect_capsule(object, "__dlpack__"))
+        .and_then(|capsule| write_capsule(text, &capsule));
     if let Err(error) = described {
-        line(text, "", &raised(py, &error));
+        write_line(text, "", &describe_exception(py, &error));
     }
 }
 
-fn describe(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {
-    let (tensor, name) = capsule::peek(capsule)?;
-    line(text, "  capsule", &format!("{name:?}"));
+fn write_capsule(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {
+    let (tensor, name) = capsule::peek_tensor(capsule)?;
+    write_line(text, "  capsule", &format!("{name:?}"));
     if name == capsule::LEGACY {
-        // SAFETY: the capsule holds such a tensor, and keeps it.
+        // SAFETY: a capsule of this name contains a legacy tensor, and keeps it alive.
         let tensor = unsafe { tensor.cast::<DLManagedTensor>().as_ref() };
-        fields(text, &tensor.dl_tensor, false, tensor.deleter.is_some());
+        write_fields(text, &tensor.dl_tensor, false, tensor.deleter.is_some());
         return Ok(());
     }
     let tensor = tensor.cast::<DLManagedTensorVersioned>();
-    // SAFETY: the capsule holds such a tensor, of which the version is the first field.
+    // SAFETY: a capsule of this name contains a versioned tensor; its first field is the version.
     let version = Version::from(unsafe { (*tensor.as_ptr()).version });
-    line(text, "  version", &version.to_string());
+    write_line(text, "  version", &version.to_string());
     if version.major != Version::CURRENT.major {
         let why = "another major version: nothing else can be read";
-        line(text, "  ", why);
+        write_line(text, "  ", why);
         return Ok(());
     }
-    // SAFETY: of this version it is the whole struct, and the capsule keeps it.
+    // SAFETY: the struct has all fields in this major version, and the capsule keeps it alive.
     let tensor = unsafe { tensor.as_ref() };
-    line(text, "  flags", &flags(tensor.flags));
+    write_line(text, "  flags", &flag_names(tensor.flags));
     let padded = tensor.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
-    fields(text, &tensor.dl_tensor, padded, tensor.deleter.is_some());
+    write_fields(text, &tensor.dl_tensor, padded, tensor.deleter.is_some());
     Ok(())
 }
 
-fn flags(flags: u64) -> String {
+fn flag_names(flags: u64) -> String {
     let known = [
         (DLPACK_FLAG_BITMASK_READ_ONLY, "read-only"),
         (DLPACK_FLAG_BITMASK_IS_COPIED, "copied"),
@@ -124,19 +124,19 @@ fn flags(flags: u64) -> String {
     names.join(", ")
 }
 
-fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
+fn write_fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
     let dtype = DataType::new(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
     let dtype = if padded { dtype.padded() } else { dtype };
-    line(text, "  dtype", &dtype.to_string());
-    line(text, "  device", &Device::from(tensor.device).to_string());
-    // SAFETY: each pointer is null or has so many entries, and the capsule keeps them.
+    write_line(text, "  dtype", &dtype.to_string());
+    write_line(text, "  device", &Device::from(tensor.device).to_string());
+    // SAFETY: each pointer is null or has `ndim` entries, which the capsule keeps alive.
     let list = |start| match unsafe { list_at(start, tensor.ndim) } {
-        Ok(Some(list)) => Tuple(list).to_string(),
+        Ok(Some(list)) => DisplayTuple(list).to_string(),
         Ok(None) => "null".to_owned(),
         Err(error) => error.to_string(),
     };
-    line(text, "  shape", &list(tensor.shape));
-    line(text, "  strides", &list(tensor.strides));
+    write_line(text, "  shape", &list(tensor.shape));
+    write_line(text, "  strides", &list(tensor.strides));
     let address = tensor.data.addr();
     let aligned = if address == 0 {
         "null".to_owned()
@@ -144,7 +144,7 @@ fn fields(text: &mut String, tensor: &DLTensor, padded: bool, deleter: bool) {
         let alignment = 1_u64 << address.trailing_zeros().min(12);
         format!("{address:#x}, a multiple of {alignment}")
     };
-    line(text, "  data", &aligned);
-    line(text, "  byte_offset", &tensor.byte_offset.to_string());
-    line(text, "  deleter", if deleter { "there" } else { "null" });
+    write_line(text, "  data", &aligned);
+    write_line(text, "  byte_offset", &tensor.byte_offset.to_string());
+    write_line(text, "  deleter", if deleter { "there" } else { "null" });
 }

@@ -24,11 +24,11 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
 
-use crate::error::{OrRaise, Raised, bail, contained};
-use crate::hidden::{
+use crate::capi::{
     ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, ND, PyBuffer, STRIDES, WRITABLE,
 };
-use crate::hold::{AnyGuard, Held, Owner, Pending};
+use crate::error::{OrRaise, Raised, bail, catch_panics};
+use crate::keepalive::{AnyBorrowGuard, ExportOwner, ObjectGuard, PendingException};
 
 /// An object with a buffer: as many of them as are asked for, which share its lists.
 #[repr(C)]
@@ -83,7 +83,7 @@ impl Lent {
 /// What keeps the memory.
 pub(crate) enum Kept {
     /// An object, and a borrow of its contents. This is its one reference that a lender holds.
-    Object(Held<AnyGuard>),
+    Object(ObjectGuard<AnyBorrowGuard>),
     Tensor(Managed),
     /// A list of records, which nothing else has.
     Records(Box<dyn Send>),
@@ -322,7 +322,7 @@ unsafe extern "C" fn traverse(
 unsafe extern "C" fn dealloc(object: *mut PyObject) {
     // SAFETY: an object with a garbage collector's header, which nobody has any more.
     unsafe { ffi::PyObject_GC_UnTrack(object.cast()) };
-    let _pending = Pending::set_aside();
+    let _pending = PendingException::save_current();
     // SAFETY: an object of the class.
     let class = unsafe { ffi::Py_TYPE(object) };
     // SAFETY: as above.
@@ -365,7 +365,11 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
         unsafe { view.write(filled) };
         Ok(())
     };
-    if contained(py, fill).is_ok() { 0 } else { -1 }
+    if catch_panics(py, fill).is_ok() {
+        0
+    } else {
+        -1
+    }
 }
 
 fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {

@@ -171,18 +171,18 @@
 // The macros name the crate from outside, and are used inside it too.
 extern crate self as dlpack_pyo3;
 
+mod capi;
 mod class;
 mod error;
 mod exchange;
 mod export;
 pub mod functions;
 mod handover;
-mod hidden;
 #[cfg(feature = "stubs")]
 mod hints;
-mod hold;
 pub mod import;
 mod inspect;
+mod keepalive;
 mod lender;
 mod library;
 mod private;
@@ -257,9 +257,9 @@ pub use dlpack_derive::dlpack_pymethods;
 pub use dlpack_derive::{
     PyDLPack as DLPack, PyElement as Element, PyFromDLPack as FromDLPack, PyRecord as Record,
 };
-pub use hold::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
+pub use keepalive::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use library::function::Library;
 pub use results::{Cupy, Exported, Jax, Numpy, Records, Torch};
 pub use view::{Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn};

@@ -1,15 +1,15 @@
-//! The array libraries of Python: how one is found, and by what it makes an array of its own.
+//! The array libraries of Python: how each is detected, and how an array of it is created.
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | whether a library was imported, and what to say of one that is not installed |
-//! | `function` | the `from_dlpack` of any library, by name |
-//! | `lossy` | arrays of which an import would lose something: what they are refused with |
-//! | `numpy` | NumPy's C API: found once NumPy is there, and by it an array over any tensor |
-//! | `paddle` | PaddlePaddle: which of its tensors its exchange table exports as `__dlpack__` does |
-//! | `structured` | structured data types of NumPy's, and the layout of records |
-//! | `torch` | PyTorch's class of tensors: found once PyTorch is there, and the states of a tensor that DLPack cannot say |
-#![expect(unsafe_code, reason = "calls C functions of Python's")]
+//! | this file | detects imported libraries, and raises the error for one that is not installed |
+//! | `function` | the `from_dlpack` function of any library, by name |
+//! | `lossy` | rejects arrays of which an import would lose something |
+//! | `numpy` | NumPy's C API: detected once NumPy is imported; creates arrays over tensors |
+//! | `paddle` | PaddlePaddle: which tensors its exchange table exports like `__dlpack__` does |
+//! | `structured` | structured data types of NumPy, and the layout of records |
+//! | `torch` | PyTorch's tensor class, detected once PyTorch is imported, and tensor states that DLPack cannot describe |
+#![expect(unsafe_code, reason = "calls C functions of CPython")]
 
 pub(crate) mod function;
 pub(crate) mod lossy;
@@ -23,32 +23,33 @@ use pyo3::{exceptions::PyModuleNotFoundError, ffi, prelude::*};
 
 use crate::error::fail;
 
-/// A module, if it was imported already.
-fn imported<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
-    // SAFETY: attached.
+/// A module, if it has been imported already.
+fn imported_module<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: attached, as `py` shows.
     let modules = unsafe { ffi::PyImport_GetModuleDict() };
-    // SAFETY: `sys.modules`, which is there for as long as there is an interpreter.
+    // SAFETY: a borrowed reference to `sys.modules`, which exists as long as the interpreter.
     let modules = unsafe { Bound::from_borrowed_ptr_or_opt(py, modules) }?;
     let modules = modules.cast_into::<PyDict>().ok()?;
     modules.get_item(name).ok().flatten()
 }
 
-/// A class of a module, if that was imported already.
+/// A class of a module, if the module has been imported already.
 fn module_class<'py>(
     module: &Bound<'py, PyString>,
     name: &Bound<'py, PyString>,
 ) -> Option<Bound<'py, PyType>> {
-    let module = imported(module.py(), module)?;
+    let module = imported_module(module.py(), module)?;
     module.getattr_opt(name).ok()??.cast_into().ok()
 }
 
-/// Whether an object is of a class, or of one that derives from it; no class is asked, as `isinstance` would.
-fn is_of(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
-    // SAFETY: attached; two classes.
+/// Whether an object is an instance of a class or a subclass. Calls no `__instancecheck__`, unlike `isinstance`.
+fn is_instance(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
+    // SAFETY: attached, as `object` shows; both are valid types.
     unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), class.as_type_ptr()) != 0 }
 }
 
-/// That a library is not installed, with what to do about it, if this is what the error of its import says; `why` it is wanted.
+/// Replaces the error of an import by one that names the library to install, if that is why the import failed. `why` says what
+/// required it.
 #[cold]
 fn not_installed(py: Python<'_>, error: PyErr, library: &str, why: &str) -> PyErr {
     let missing = || error.value(py).getattr("name")?.extract::<String>();
@@ -57,7 +58,7 @@ fn not_installed(py: Python<'_>, error: PyErr, library: &str, why: &str) -> PyEr
         return error;
     }
     let told = fail!(py, PyModuleNotFoundError: "{why}, and `{library}` is not installed: `pip install {library}`");
-    let told = told.fetch(py);
+    let told = told.take_exception(py);
     told.set_cause(py, Some(error));
     told
 }

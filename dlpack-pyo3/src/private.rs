@@ -1,15 +1,15 @@
-//! What the macros call. Hidden, and free to change with every release: `dlpack-derive` is pinned to it.
+//! What generated code calls. Hidden, and changed without notice: `dlpack-derive` is pinned to the same release.
 //!
-//! None of it does harm where safe code calls it by hand:
+//! Safe code that calls any of it by hand can do no harm:
 //!
-//! | what | because |
+//! | item | because |
 //! |---|---|
-//! | `Class`, `Otherwise`, `Attributes`, `Offers` | what they find is typed by the class, and `Attributes::of` takes that of its own alone |
-//! | `attached`, `Attached`, `Forgotten`, `settable` | they compare types, and do nothing |
-//! | `placeholder` | it raises |
-//! | `dlpack_pymethods_knowing` | it writes what `dlpack_pymethods` does |
-//! | `reduce` | it is Python's to call, as is what it names; and what comes in there is checked |
-//! | `pyo3`, `methods` | they are PyO3; the functions of ours in it ask for less, and add words to errors |
+//! | `Class`, `ClassDefaults`, `Attributes`, `Offers` | their types name the class, and `Attributes::of` only accepts constants of the same class |
+//! | `attached`, `Attached`, `UndeclaredMethods`, `settable` | they compare types, and do nothing at run time |
+//! | `placeholder` | it only raises an exception |
+//! | `dlpack_pymethods_knowing` | it expands to what `dlpack_pymethods` does |
+//! | `reduce` | Python code can call it too, like the functions that it refers to; they validate their arguments |
+//! | `pyo3`, `methods` | they re-export PyO3; our functions in `methods` require less, and add to the messages of errors |
 
 pub use dlpack_core::__private0::*;
 pub use dlpack_derive::dlpack_pymethods_knowing;
@@ -19,8 +19,8 @@ pub use crate::class::hinted::Tensors;
 pub use crate::class::pickle::reduce;
 pub use crate::class::tensors::settable;
 pub use crate::class::{
-    Attached, Attributes, Class, Forgotten, Offers, Otherwise, attached, placeholder,
+    Attached, Attributes, Class, ClassDefaults, Offers, UndeclaredMethods, attached, placeholder,
 };
 #[cfg(feature = "stubs")]
 pub use crate::hints::{Array, Capsule};
-pub use crate::hold::methods;
+pub use crate::keepalive::methods;

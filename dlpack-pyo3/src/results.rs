@@ -1,4 +1,4 @@
-//! Results of functions: a [`Tensor`], or an array of a library, over any tensor.
+//! Results of functions: any tensor as a [`Tensor`] or as an array of a library.
 
 use dlpack_core::{DLPack, Managed, Record, binding};
 use pyo3::prelude::*;
@@ -24,8 +24,8 @@ use crate::library::{
 /// }
 /// ```
 ///
-/// It is the mirror of [`Imported`](crate::Imported). The value is moved, and nothing is copied. A value that describes
-/// itself wrongly is a `BufferError`.
+/// The inverse of [`Imported`](crate::Imported). The value is moved, not copied. An invalid description of the value raises
+/// `BufferError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Exported<T>(pub T);
 
@@ -42,7 +42,7 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
     }
 }
 
-/// A result that Python gets as an array of NumPy's, over the memory of the value that it keeps. Nothing is copied.
+/// A result that is a `numpy.ndarray` in Python, over the memory of the value, which the array owns. Nothing is copied.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::Numpy;
@@ -54,12 +54,12 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
 /// }
 /// ```
 ///
-/// Any [`DLPack`] value will do: a `Vec`, an `ndarray::Array`, a struct with the derive, a [`Managed`](crate::Managed). The
-/// array may be written where nobody else has the memory, and where others may write it too. Numbers that NumPy does not
-/// have, such as `bf16`, are those of `ml_dtypes`.
+/// Accepts any [`DLPack`] value: a `Vec`, an `ndarray::Array`, a struct with the derive, a [`Managed`](crate::Managed). The
+/// array is writable if no other code has the memory, or if other code may write to it too. Types that NumPy lacks, such as
+/// `bf16`, are those of `ml_dtypes`.
 ///
-/// What makes no array raises: a value that describes itself wrongly (`BufferError`), memory of a GPU (`TypeError`), and
-/// NumPy where it is not installed (`ImportError`).
+/// Raises `BufferError` for an invalid description, `TypeError` for memory of a GPU, and `ImportError` if NumPy is not
+/// installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Numpy<T>(pub T);
 
@@ -72,7 +72,7 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        library::numpy::array(py, self.0.into_dlpack()?)
+        library::numpy::array_of(py, self.0)
     }
 }
 
@@ -120,7 +120,7 @@ impl<'py, R: Record> IntoPyObject<'py> for Numpy<Records<R>> {
     }
 }
 
-/// A result for each library: its name there, what it makes of a value, and more to say.
+/// A result type for each library: the library, its array class in Python, and further docs.
 macro_rules! results {
     ($($(#[$more:meta])* $name:ident: $library:ident, $module:literal, $class:literal;)*) => {$(
         #[doc = concat!("A result that is a `", $module, ".", $class, "` in Python: any [`DLPack`] value, such as a `Vec`, an")]
@@ -136,8 +136,8 @@ macro_rules! results {
         /// }
         /// ```
         ///
-        #[doc = concat!("It is made by the library's own `from_dlpack`. Where `", $module, "` is not installed, that is")]
-        /// a `ModuleNotFoundError`; what it refuses, it says itself.
+        #[doc = concat!("Created by the library's own `from_dlpack`. If `", $module, "` is not installed, the conversion")]
+        /// raises `ModuleNotFoundError`. Exceptions of the library are passed on.
         $(#[$more])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
         pub struct $name<T>(pub T);
@@ -152,42 +152,46 @@ macro_rules! results {
                 pyo3::type_hint_identifier!($module, $class);
 
             fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-                array(py, $library.find(py)?, self.0.into_dlpack()?)
+                array_of_tensor(py, $library.import_once(py)?, self.0.into_dlpack()?)
             }
         }
     )*};
 }
 
 results! {
-    /// PyTorch writes to what it gets, also where it is told not to. So hand out what may be written: data that nobody else
-    /// has, or a [`SharedBuffer`](crate::SharedBuffer).
+    /// PyTorch writes to tensors even if they are read-only. So return memory that may be written: data that no other code has,
+    /// or a [`SharedBuffer`](crate::SharedBuffer).
     Torch: TORCH, "torch", "Tensor";
-    /// JAX never writes, and copies what is not aligned to 64 bytes, which a [`SharedBuffer`](crate::SharedBuffer) is. It
-    /// turns numbers of 64 bits into those of 32, unless it is told by `jax_enable_x64` to leave them alone.
+    /// JAX never writes, and copies memory that is not aligned to 64 bytes. A [`SharedBuffer`](crate::SharedBuffer) is aligned.
+    /// JAX converts 64-bit numbers to 32 bits, unless `jax_enable_x64` is set.
     Jax: JAX, "jax", "Array";
-    /// The data lies on a GPU: CuPy refuses what does not.
+    /// The data must be on a GPU; CuPy refuses any other.
     Cupy: CUPY, "cupy", "ndarray";
 }
 
 impl Library {
-    /// An array of the library's over any [`DLPack`] value.
+    /// Creates an array of the library over any [`DLPack`] value.
     ///
     /// # Errors
     ///
-    /// `BufferError` for a value that describes itself wrongly, and whatever the library raises.
+    /// `BufferError` for an invalid description of the value, and any exception of the library.
     pub fn array<'py, T: DLPack + 'static>(
         &self,
         py: Python<'py>,
         value: T,
     ) -> PyResult<Bound<'py, PyAny>> {
-        array(py, self, value.into_dlpack()?)
+        array_of_tensor(py, self, value.into_dlpack()?)
     }
 }
 
 #[inline(never)]
-fn array<'py>(py: Python<'py>, library: &Library, tensor: Managed) -> PyResult<Bound<'py, PyAny>> {
+fn array_of_tensor<'py>(
+    py: Python<'py>,
+    library: &Library,
+    tensor: Managed,
+) -> PyResult<Bound<'py, PyAny>> {
     if library.is_numpy() {
         return library::numpy::array(py, tensor);
     }
-    library.call(Bound::new(py, Tensor::new(tensor))?.as_any())
+    library.create_array(Bound::new(py, Tensor::new(tensor))?.as_any())
 }

@@ -1,4 +1,4 @@
-//! The atomics, locks and statics of code that has a model: those of `core` and `std`, and in `models` those of loom.
+//! Atomics, locks and statics for code that has Loom models: those of `core` and `std`, and Loom's within the models.
 
 #[cfg(not(all(test, loom)))]
 mod chosen {
@@ -13,7 +13,7 @@ mod chosen {
 
 pub(crate) use chosen::*;
 
-/// Declares a static. Loom makes that of a model anew for each of its runs.
+/// Declares a static. Loom initializes it again for each run of a model.
 macro_rules! shared_static {
     ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
         #[cfg(not(all(test, loom)))]

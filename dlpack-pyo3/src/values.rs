@@ -1,139 +1,207 @@
-//! Python's own objects for values of Rust. Where Python has no memory for one it is a `MemoryError`, as in Python; PyO3's
-//! conversions panic there.
+//! Converts Rust values to Python objects. If there is no memory for an object, a `MemoryError` is returned; PyO3's conversions
+//! panic.
 #![expect(unsafe_code, reason = "calls C functions that make objects")]
 
 use core::ffi::c_longlong;
 
+use dlpack_core::{DataType, binding::Numbers};
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 
-/// What a C function made.
+/// Wraps the result of a C function.
 ///
 /// # Safety
 ///
 /// `object` is a new reference, or null with an exception.
 #[inline]
-unsafe fn made(py: Python<'_>, object: *mut PyObject) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: passed on to the caller.
+unsafe fn from_new_reference(py: Python<'_>, object: *mut PyObject) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: same contract as this function's: a new reference, or null with an exception.
     unsafe { Bound::from_owned_ptr_or_err(py, object) }
 }
 
-pub(crate) fn truth(py: Python<'_>, value: bool) -> Bound<'_, PyAny> {
+pub(crate) fn new_bool(py: Python<'_>, value: bool) -> Bound<'_, PyAny> {
     PyBool::new(py, value).to_owned().into_any()
 }
 
-pub(crate) fn signed(py: Python<'_>, value: i64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: attached.
+pub(crate) fn new_int(py: Python<'_>, value: i64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyLong_FromLongLong(c_longlong::from(value)) };
-    // SAFETY: new, or null with an exception.
-    unsafe { made(py, object) }
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { from_new_reference(py, object) }
 }
 
-pub(crate) fn unsigned(py: Python<'_>, value: u64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: attached.
+pub(crate) fn new_unsigned_int(py: Python<'_>, value: u64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyLong_FromUnsignedLongLong(value) };
-    // SAFETY: new, or null with an exception.
-    unsafe { made(py, object) }
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { from_new_reference(py, object) }
 }
 
 /// A size or an address.
-pub(crate) fn size(py: Python<'_>, value: usize) -> PyResult<Bound<'_, PyInt>> {
-    // SAFETY: attached.
+pub(crate) fn new_size(py: Python<'_>, value: usize) -> PyResult<Bound<'_, PyInt>> {
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyLong_FromSize_t(value) };
-    // SAFETY: new, or null with an exception.
-    let value = unsafe { made(py, object) }?;
+    // SAFETY: a new reference, or null with an exception.
+    let value = unsafe { from_new_reference(py, object) }?;
     Ok(value.cast_into()?)
 }
 
-/// An integer that may have more than 64 bits.
-pub(crate) fn signed_wide(py: Python<'_>, value: i128) -> PyResult<Bound<'_, PyAny>> {
+/// A signed integer that may have more than 64 bits.
+pub(crate) fn new_wide_int(py: Python<'_>, value: i128) -> PyResult<Bound<'_, PyAny>> {
     if let Ok(value) = i64::try_from(value) {
-        return signed(py, value);
+        return new_int(py, value);
     }
     let [high, low] = [value >> 64, value & i128::from(u64::MAX)];
-    let high = signed(py, i64::try_from(high).expect("the upper half"))?;
-    joined(high, u64::try_from(low).expect("the lower half"))
+    let high = new_int(py, i64::try_from(high).expect("the upper half"))?;
+    join_halves(high, u64::try_from(low).expect("the lower half"))
 }
 
-/// The same without a sign.
-pub(crate) fn unsigned_wide(py: Python<'_>, value: u128) -> PyResult<Bound<'_, PyAny>> {
+/// An unsigned integer that may have more than 64 bits.
+pub(crate) fn new_wide_unsigned_int(py: Python<'_>, value: u128) -> PyResult<Bound<'_, PyAny>> {
     if let Ok(value) = u64::try_from(value) {
-        return unsigned(py, value);
+        return new_unsigned_int(py, value);
     }
     let [high, low] = [value >> 64, value & u128::from(u64::MAX)];
-    let high = unsigned(py, u64::try_from(high).expect("the upper half"))?;
-    joined(high, u64::try_from(low).expect("the lower half"))
+    let high = new_unsigned_int(py, u64::try_from(high).expect("the upper half"))?;
+    join_halves(high, u64::try_from(low).expect("the lower half"))
 }
 
 /// `high << 64 | low`
-fn joined(high: Bound<'_, PyAny>, low: u64) -> PyResult<Bound<'_, PyAny>> {
+fn join_halves(high: Bound<'_, PyAny>, low: u64) -> PyResult<Bound<'_, PyAny>> {
     let py = high.py();
-    let (by, low) = (signed(py, 64)?, unsigned(py, low)?);
-    // SAFETY: attached, two objects.
+    let (by, low) = (new_int(py, 64)?, new_unsigned_int(py, low)?);
+    // SAFETY: attached, as `py` shows; two valid objects.
     let object = unsafe { ffi::PyNumber_Lshift(high.as_ptr(), by.as_ptr()) };
-    // SAFETY: new, or null with an exception.
-    let high = unsafe { made(py, object) }?;
-    // SAFETY: attached.
+    // SAFETY: a new reference, or null with an exception.
+    let high = unsafe { from_new_reference(py, object) }?;
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyNumber_Or(high.as_ptr(), low.as_ptr()) };
-    // SAFETY: new, or null with an exception.
-    unsafe { made(py, object) }
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { from_new_reference(py, object) }
 }
 
-pub(crate) fn float(py: Python<'_>, value: f64) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: attached.
+pub(crate) fn new_float(py: Python<'_>, value: f64) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyFloat_FromDouble(value) };
-    // SAFETY: new, or null with an exception.
-    unsafe { made(py, object) }
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { from_new_reference(py, object) }
 }
 
-pub(crate) fn complex(py: Python<'_>, [real, imaginary]: [f64; 2]) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: attached.
+pub(crate) fn new_complex(
+    py: Python<'_>,
+    [real, imaginary]: [f64; 2],
+) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyComplex_FromDoubles(real, imaginary) };
-    // SAFETY: new, or null with an exception.
-    unsafe { made(py, object) }
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { from_new_reference(py, object) }
 }
 
-pub(crate) fn string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+pub(crate) fn new_string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     let len = Py_ssize_t::try_from(text.len()).expect("no more than memory has");
-    // SAFETY: so many bytes of UTF-8.
+    // SAFETY: attached, as `py` shows; `text` has `len` bytes of UTF-8.
     let object = unsafe { ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), len) };
-    // SAFETY: new, or null with an exception.
-    let string = unsafe { made(py, object) }?;
+    // SAFETY: a new reference, or null with an exception.
+    let string = unsafe { from_new_reference(py, object) }?;
     Ok(string.cast_into()?)
 }
 
-/// A list without items.
-pub(crate) fn list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    // SAFETY: attached.
+/// An empty list.
+pub(crate) fn new_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyList_New(0) };
-    // SAFETY: new, or null with an exception.
-    let list = unsafe { made(py, object) }?;
+    // SAFETY: a new reference, or null with an exception.
+    let list = unsafe { from_new_reference(py, object) }?;
     Ok(list.cast_into()?)
 }
 
-/// A tuple of these items, the first of which that could not be made is the error.
-pub(crate) fn tuple<'py>(
+/// A list of the next `len` numbers, for each of the usual types by a loop of its own. `None` for any other type.
+pub(crate) fn list_of_numbers<'py>(
+    py: Python<'py>,
+    len: usize,
+    numbers: &mut Numbers,
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    macro_rules! lists {
+        ($($dtype:ident: $type:ident, $make:ident;)*) => {
+            match numbers.dtype() {
+                $(DataType::$dtype => {
+                    let make = |bytes| {
+                        let number = $type::from_ne_bytes(bytes);
+                        // SAFETY: attached.
+                        unsafe { ffi::$make(number.into()) }
+                    };
+                    // SAFETY: the function makes a number, or raises.
+                    Some(unsafe { fill_list(py, numbers.take_bytes(len), make) })
+                })*
+                _ => None,
+            }
+        };
+    }
+    lists! {
+        F64: f64, PyFloat_FromDouble;
+        F32: f32, PyFloat_FromDouble;
+        I64: i64, PyLong_FromLongLong;
+        I32: i32, PyLong_FromLongLong;
+        I16: i16, PyLong_FromLongLong;
+        I8: i8, PyLong_FromLongLong;
+        U64: u64, PyLong_FromUnsignedLongLong;
+        U32: u32, PyLong_FromUnsignedLongLong;
+        U16: u16, PyLong_FromUnsignedLongLong;
+        U8: u8, PyLong_FromUnsignedLongLong;
+    }
+}
+
+/// A list of what `make` gives for each `N` bytes.
+///
+/// # Safety
+///
+/// `make` gives a new reference to a number, or null with an exception. Making a number runs no garbage collection, so no other
+/// code sees the list before it is filled.
+unsafe fn fill_list<'py, const N: usize>(
+    py: Python<'py>,
+    bytes: &[u8],
+    make: impl Fn([u8; N]) -> *mut PyObject,
+) -> PyResult<Bound<'py, PyAny>> {
+    let items = bytes.chunks_exact(N);
+    let len = Py_ssize_t::try_from(items.len()).expect("no more than memory has");
+    // SAFETY: attached.
+    let list = unsafe { ffi::PyList_New(len) };
+    // SAFETY: new, or null with an exception.
+    let list = unsafe { from_new_reference(py, list) }?;
+    for (index, item) in (0..len).zip(items) {
+        let number = make(item.try_into().expect("so many bytes"));
+        if number.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        // SAFETY: a list that no other code has, with such an index; the reference to the number is given away.
+        unsafe { ffi::PyList_SetItem(list.as_ptr(), index, number) };
+    }
+    Ok(list)
+}
+
+/// A tuple of these items; or the first error among them.
+pub(crate) fn new_tuple<'py>(
     py: Python<'py>,
     items: impl IntoIterator<Item = PyResult<Bound<'py, PyAny>>, IntoIter: ExactSizeIterator>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let items = items.into_iter();
     let len = Py_ssize_t::try_from(items.len()).expect("no more than memory has");
-    // SAFETY: attached.
+    // SAFETY: attached, as `py` shows.
     let object = unsafe { ffi::PyTuple_New(len) };
-    // SAFETY: new, or null with an exception.
-    let tuple = unsafe { made(py, object) }?;
+    // SAFETY: a new reference, or null with an exception.
+    let tuple = unsafe { from_new_reference(py, object) }?;
     for (index, item) in (0..len).zip(items) {
-        // SAFETY: a tuple that nobody else has, with such a place; the reference to the item is given away.
+        // SAFETY: attached; no other code has the tuple, which has this index; the reference to the item is transferred to it.
         unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), index, item?.into_ptr()) };
     }
     Ok(tuple.cast_into()?)
 }
 
 /// A tuple of integers.
-pub(crate) fn integers<'py>(
+pub(crate) fn new_int_tuple<'py>(
     py: Python<'py>,
     numbers: impl IntoIterator<Item = i64, IntoIter: ExactSizeIterator>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    tuple(py, numbers.into_iter().map(|number| signed(py, number)))
+    new_tuple(py, numbers.into_iter().map(|number| new_int(py, number)))
 }

@@ -163,7 +163,7 @@ macro_rules! views {
         where $($bound)*
         {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
-                Leased::of(tensor).map(Self).map_err(|(error, _)| error)
+                Leased::from_tensor(tensor).map(Self).map_err(|(error, _)| error)
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {

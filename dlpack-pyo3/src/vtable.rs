@@ -4,16 +4,19 @@
 //! pass the table on. Everything else is compiled once.
 #![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
-use core::{hint::assert_unchecked, marker::PhantomData, ptr::NonNull};
+use core::{hint::assert_unchecked, marker::PhantomData, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{self, Handover, hand_over, hand_over_plain, is_plain, share_root};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
-use crate::error::{OrRaise, Raised, contained, out_of_memory, refuse_of};
+use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
-use crate::hold::{Borrowing, Guard, GuardOf, Owner, already_borrowed, ending, share};
+use crate::keepalive::{
+    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, borrow_contents,
+    destructor,
+};
 use crate::lender::{Kept, Place, Source};
 
 /// A class whose objects are tensors.
@@ -25,7 +28,7 @@ use crate::lender::{Kept, Place, Source};
     note = "a class with `tensor` or `columns` keys and no data of its own is not a tensor: remove `info` and `iterable`"
 )]
 pub trait Exports:
-    DLPack + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Sync
+    DLPack + PyClass<Frozen: ContentsBorrow<Self>, ThreadChecker: AnyThread> + Sync
 {
     /// Whether the types say that an export takes the exclusive borrow.
     #[doc(hidden)]
@@ -35,7 +38,10 @@ pub trait Exports:
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: DLPack + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Sync> Exports for T {}
+impl<T: DLPack + PyClass<Frozen: ContentsBorrow<T>, ThreadChecker: AnyThread> + Sync> Exports
+    for T
+{
+}
 
 /// What PyO3 checks threads by: no class that is `unsendable`, whose objects panic on every thread but one. The one thing
 /// about a class that says so.
@@ -94,7 +100,7 @@ impl<G: Send + 'static> Vtable<G> {
     #[inline(always)]
     pub(crate) const fn of<T: Exports>() -> &'static Self
     where
-        T::Frozen: Borrowing<T, Guard = G>,
+        T::Frozen: ContentsBorrow<T, BorrowGuard = G>,
     {
         const {
             &Self {
@@ -105,7 +111,7 @@ impl<G: Send + 'static> Vtable<G> {
                     // SAFETY: passed on to the caller.
                     let object = unsafe { object.cast_unchecked::<T>() };
                     // SAFETY: passed on to the caller.
-                    let (value, guard) = unsafe { share(object) }?;
+                    let (value, guard) = unsafe { borrow_contents(object) }?;
                     Ok((Contents::of(value), guard))
                 },
                 describe: |contents| {
@@ -147,56 +153,81 @@ pub(crate) unsafe fn export<T: Exports>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the caller vouches for its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let class = <T as PyClass>::NAME;
         if !T::ALWAYS_EXCLUSIVE {
-            // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
-            let Some((value, guard)) = (unsafe { T::Frozen::share(&object) }) else {
-                already_borrowed(py, class, "mutably borrowed");
-                return None;
-            };
-            let mut ordered = None;
-            let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
-            if T::EXTRAS.share.is_some() {
-                let mut shared = binding::Shared {
-                    // A lender keeps a `Managed`.
-                    by_address: !matches!(request, ConsumerRequest::Buffer),
-                    outcome: None,
-                };
-                if let Some(tensor) = binding::share(value, sharing, &mut shared) {
-                    let end = ending::delete_other::<false, false> as Destructor;
-                    return Some((tensor.into_raw(), end));
-                }
-                if let Some(shared) = shared.outcome {
-                    return store(py, shared, other);
-                }
-            }
-            let mut described = value.describe();
-            let read_only = || described.as_ref().is_ok_and(|it| it.is_read_only());
-            if !(T::EXTRAS.exclusive && read_only()) {
-                let mut kept = object.as_any().as_borrowed();
-                if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
-                    if let Some(root) = root::<GuardOf<T>>(object.as_any(), descriptor) {
-                        kept = root;
-                    } else if let Some(shared) = share_root(descriptor, sharing) {
-                        return store(py, shared, other);
-                    }
-                }
-                let owner = guard.keep(&kept);
-                // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
-                return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
+            let shared = export_shared(&object, request, other);
+            if let ControlFlow::Break(exported) = shared {
+                return exported;
             }
         }
         if T::EXTRAS.exclusive {
-            // SAFETY: as for the shared borrow above.
-            let (value, guard) = unsafe { T::Frozen::exclude(&object) }.ok()?;
-            let owner = guard.keep(object.as_any());
-            let mut described = value.describe_mut();
-            // SAFETY: as for the shared borrow above.
-            return unsafe { hand_over_any(py, owner, class, &mut described, request, other) };
+            return export_exclusive(&object, request, other);
         }
-        unreachable!("only an exclusive class skips the shared borrow")
+        unreachable!("only an exclusive class skips the shared borrow, or does not end with it")
     };
-    contained(py, || Ok(export())).unwrap_or(None)
+    catch_panics(py, || Ok(export())).unwrap_or(None)
+}
+
+/// Exports an object under a shared borrow. `Continue` if it is read-only only because of the borrow: an exclusive
+/// borrow makes it writable.
+#[inline(always)]
+fn export_shared<T: Exports>(
+    object: &Bound<'_, T>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> ControlFlow<Exported> {
+    let (py, class) = (object.py(), <T as PyClass>::NAME);
+    // SAFETY: the guard is dropped after `value` is last used, or goes into the owner together with the object.
+    let Some((value, guard)) = (unsafe { T::Frozen::borrow_shared(object) }) else {
+        already_borrowed(py, class, "mutably borrowed");
+        return ControlFlow::Break(None);
+    };
+    let mut ordered = None;
+    let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
+    if T::EXTRAS.share.is_some() {
+        let mut shared = binding::Shared {
+            // A lender keeps a `Managed`.
+            by_address: !matches!(request, ConsumerRequest::Buffer),
+            outcome: None,
+        };
+        if let Some(tensor) = binding::share(value, sharing, &mut shared) {
+            let end = destructor::destroy_capsule::<false, false> as Destructor;
+            return ControlFlow::Break(Some((tensor.into_raw(), end)));
+        }
+        if let Some(shared) = shared.outcome {
+            return ControlFlow::Break(store(py, shared, other));
+        }
+    }
+    let mut described = value.describe();
+    if T::EXTRAS.exclusive && described.as_ref().is_ok_and(|it| it.is_read_only()) {
+        return ControlFlow::Continue(());
+    }
+    let mut kept = object.as_any().as_borrowed();
+    if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
+        if let Some(root) = root::<BorrowGuardOf<T>>(object.as_any(), descriptor) {
+            kept = root;
+        } else if let Some(shared) = share_root(descriptor, sharing) {
+            return ControlFlow::Break(store(py, shared, other));
+        }
+    }
+    let owner = guard.into_owner(&kept);
+    // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+    ControlFlow::Break(unsafe { hand_over_any(py, owner, class, &mut described, request, other) })
+}
+
+/// Exports an object under an exclusive borrow.
+#[inline(always)]
+fn export_exclusive<T: Exports>(
+    object: &Bound<'_, T>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> Exported {
+    // SAFETY: the guard goes into the owner together with the object.
+    let (value, guard) = unsafe { T::Frozen::borrow_exclusive(object) }.ok()?;
+    let owner = guard.into_owner(object.as_any());
+    let (py, class) = (object.py(), <T as PyClass>::NAME);
+    let mut described = value.describe_mut();
+    // SAFETY: the owner keeps the object alive and borrowed, and so the memory that is described.
+    unsafe { hand_over_any(py, owner, class, &mut described, request, other) }
 }
 
 /// Hands over what was described, or raises why it could not be.
@@ -207,7 +238,7 @@ pub(crate) unsafe fn export<T: Exports>(
 ///
 /// The owner keeps the memory that is described until it is dropped.
 #[inline(always)]
-unsafe fn hand_over_any<O: Owner>(
+unsafe fn hand_over_any<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -219,7 +250,7 @@ unsafe fn hand_over_any<O: Owner>(
         if is_plain(descriptor) {
             // SAFETY: the caller vouches for the owner.
             return match unsafe { hand_over_plain(owner, descriptor) } {
-                Ok(tensor) => Some((tensor, ending::release::<O> as Destructor)),
+                Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
                 Err(_) => {
                     out_of_memory();
                     None
@@ -243,7 +274,7 @@ fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) ->
 /// Lends what was described by Python's buffer protocol.
 #[cold]
 #[inline(never)]
-fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
+fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
     if !is_plain(descriptor) {
         return Outcome::NotLent;
     }
@@ -260,7 +291,7 @@ fn lend<O: Owner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outc
 /// As [`hand_over_any`].
 #[cold]
 #[inline(never)]
-unsafe fn hand_over_requested<O: Owner>(
+unsafe fn hand_over_requested<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -271,7 +302,7 @@ unsafe fn hand_over_requested<O: Owner>(
     let descriptor = match described {
         Ok(descriptor) => descriptor,
         Err(error) => {
-            refuse_of(py, class, error);
+            raise_core_error_of(py, class, error);
             return None;
         }
     };
@@ -294,7 +325,7 @@ unsafe fn hand_over_requested<O: Owner>(
     // SAFETY: the caller vouches for the owner.
     let handed_over = unsafe { hand_over(|| owner, descriptor, request) };
     match handed_over.or_raise(py).ok()? {
-        Handover::Kept(tensor) => Some((tensor, ending::release::<O>)),
+        Handover::Kept(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O>)),
         Handover::Other(tensor) => {
             *other = Outcome::Tensor(tensor);
             None

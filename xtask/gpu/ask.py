@@ -1,8 +1,9 @@
-"""Says why nothing can be checked on a GPU here, or nothing. That the module cannot even be imported is an error."""
+"""Says why nothing can be checked on a GPU here, or nothing. That the module cannot be imported, or that a driver which is here
+fails, is an error."""
 
 import dlpack_gpu
 
 try:
     dlpack_gpu.describe()
-except RuntimeError as error:
+except LookupError as error:
     print(error)

@@ -540,9 +540,19 @@ def kept_for(rows):
 
 
 def given_back(rows):
-    gpu.release_captured()
-    left = gpu.captured(), gpu.collect()
-    rows.add("owners kept and waiting without it (expected: 0, 0)", left, left == (0, 0))
+    """The graph is gone: it releases its owners by itself, and the consumers' work is done."""
+    cuda = Libcuda()
+    if not hasattr(cuda.library, "cuUserObjectCreate"):
+        rows.add("owners kept without it", "this driver has no user objects: release_captured() is called")
+        gpu.release_captured()
+    # A driver may release them on a thread of its own, when the launches are over.
+    cuda("cuCtxSynchronize")
+    gone = wait_until(lambda: gpu.captured() == 0)
+    rows.add("owners kept without it, by itself (expected: 0)", gpu.captured(), gone)
+    # An event that was recorded a moment ago may not have happened yet.
+    wait_until(lambda: gpu.collect() == 0)
+    left = gpu.collect()
+    rows.add("owners that wait after collect() (expected: 0)", left, left == 0)
 
 
 def torch_capture(rows, torch, busy):
@@ -904,15 +914,73 @@ ENVIRONMENT = {"same_stream": {"DLPACK_LIBCUDA": "no-driver-here"}}
 
 # More of them, which need what stands above.
 sys.path.insert(0, str(HERE))
-importlib.import_module("beside").register(sys.modules[__name__])
+wait_until = importlib.import_module("owners").wait_until
+for module in ("beside", "owners", "devices"):
+    importlib.import_module(module).register(sys.modules[__name__])
+
+
+# For each rule: a driver that breaks it, by a switch of the simulator, and a row that has to turn red.
+BROKEN = [
+    ("race", "ignore-record", "dlpack_gpu, nonblocking, from a nonblocking stream"),
+    ("race", "ignore-wait", "dlpack_gpu, nonblocking, from a nonblocking stream"),
+    ("release", "ignore-query", "dlpack_gpu, default, from a nonblocking stream"),
+    ("release", "ignore-record", "dlpack_gpu, default, from a nonblocking stream"),
+    ("capture", "keep-objects", "owners kept without it, by itself"),
+    ("queries", "refuse-status", "global mode, a nonblocking stream: cuStreamIsCapturing"),
+    ("queries", "refuse-status", "relaxed mode, a blocking stream: an export"),
+    ("joined", "ignore-wait", "joined before the last use ends"),
+    ("retention", "slow", "their consumer on a handle is done, by themselves"),
+    ("retention", "slow", "they are recorded by collect()"),
+    ("recorded_again", "ignore-wait", "recorded again at once"),
+    ("second_gpu", "ignore-wait", "its stream=a handle"),
+    ("hip", "ignore-wait", "stream=a handle"),
+    ("hip", "keep-objects", "owners kept by graphs that are gone"),
+    ("synchronized", "ignore-stream-synchronize", "pinned memory, None, a global capture"),
+    ("calibration", "refuse-status", "cuStreamIsCapturing"),
+]
 
 
 def load(folder):
-    """The module, or why it is of no use here."""
+    """The module, which opens the GPU. `LookupError` if there is none, `RuntimeError` if its driver fails."""
     global gpu
     sys.path.insert(0, str(folder))
+    if FAKE:
+        fake = ctypes.CDLL(FAKE)
+        fake.sim_reset(int(os.environ.get("DLPACK_FAKE_DEVICES", "2")))
+        switch = os.environ.get("DLPACK_FAKE_SWITCH")
+        if switch:
+            fake.sim_switch(switch.encode(), 1)
+        code = os.environ.get("DLPACK_FAKE_INIT")
+        if code:
+            fake.sim_fail(b"cuInit", ctypes.c_uint64(1), c_int(int(code)))
     gpu = importlib.import_module("dlpack_gpu")
     return gpu.describe()
+
+
+def broken(folder):
+    """Breaks each rule once, and says which rows do not notice."""
+    failures = []
+    for name, switch, words in BROKEN:
+        os.environ["DLPACK_FAKE_SWITCH"] = switch
+        rows = [row for row in alone(name, folder) if words in row[0] and not row[0].startswith("control")]
+        red = [row for row in rows if row[2] == "NO"]
+        print(f"  {name} with {switch}: {len(red)} of {len(rows)} rows red", flush=True)
+        if not red:
+            failures.append(f"{name} with {switch}: {rows}")
+    del os.environ["DLPACK_FAKE_SWITCH"]
+    # A driver that fails, one without a device, and a device that is there.
+    for variables, status, words in (
+        ({"DLPACK_FAKE_INIT": "999"}, 1, "FAILED: a driver is here, and fails: "),
+        ({"DLPACK_FAKE_DEVICES": "0"}, 0, "SKIPPED: "),
+        ({"DLPACK_FAKE_DEVICES": "1"}, 0, "SKIPPED: this machine has 1"),
+    ):
+        command = [sys.executable, str(HERE / "run.py"), "--module", str(folder), "--only", "second_gpu"]
+        done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+        print(f"  {variables}: status {done.returncode}", flush=True)
+        if done.returncode != status or words not in done.stdout:
+            failures.append(f"{variables}: status {done.returncode}, {done.stdout} {done.stderr}")
+    print("\n".join(["", *failures, f"{len(failures)} rules of {len(BROKEN) + 3} are broken without notice"]))
+    return 1 if failures else 0
 
 
 def alone(name, folder):
@@ -922,7 +990,7 @@ def alone(name, folder):
     try:
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=900, check=False)
     except subprocess.TimeoutExpired:
-        return [("the whole check", "did not end in 300 s", "NO")]
+        return [("the whole check", "did not end in 900 s", "NO")]
     if done.returncode == 0:
         return [tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]
     last = " / ".join(done.stderr.strip().splitlines()[-3:])
@@ -967,14 +1035,20 @@ def main():
     parser.add_argument("--only", choices=CHECKS, help="one check")
     parser.add_argument("--table", type=Path, help="where the table is written")
     parser.add_argument("--one", choices=CHECKS, help=argparse.SUPPRESS)
+    parser.add_argument("--broken", action="store_true", help="on the fake driver: break each rule once")
     told = parser.parse_args()
     if FAKE and told.table:
         parser.error("the table is of a real GPU")
     try:
         device = load(told.module)
-    except RuntimeError as error:
+    except LookupError as error:
         print(f"SKIPPED: none of the {len(CHECKS)} checks on a GPU ran: {error}")
         return 0
+    except RuntimeError as error:
+        print(f"FAILED: a driver is here, and fails: {error}")
+        return 1
+    if told.broken:
+        return broken(told.module)
     if told.one:
         rows = CHECKS[told.one][1]()
         print(json.dumps(rows), flush=True)
@@ -991,7 +1065,9 @@ def main():
     if told.table:
         told.table.write_text(text)
     wrong = [row for rows in results.values() for row in rows if row[2] == "NO"]
-    print(f"\n{len(wrong)} wrong of {sum(map(len, results.values()))} rows")
+    rows = [row for rows in results.values() for row in rows]
+    skipped = [what for what, text, _ in rows if text.startswith("SKIPPED")]
+    print(f"\n{len(wrong)} wrong of {len(rows)} rows; skipped: {', '.join(skipped) or 'none'}")
     return 1 if wrong else 0
 
 

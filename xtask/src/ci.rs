@@ -6,7 +6,7 @@
 //!   --install      first install cargo-deny and cargo-semver-checks, which compile for minutes; else their steps are skipped
 
 use crate::prelude::*;
-use crate::{api, floors, miri, models, mutants, release, test, text};
+use crate::{api, floors, miri, models, mutants, prose, release, test, text};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let keep_going = args.contains("--keep-going");
@@ -19,6 +19,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let mut steps = vec![
         Step::new("words that must not stay", text::words),
         Step::new("files of 500 lines, or a reason", text::lengths),
+        Step::new("prose of the three crates", prose::check),
         Step::new("unsafe only in files that say so", text::unsafe_code),
         Step::new("imports go up", floors::check),
         Step::line("formatting: cargo fmt --all --check"),

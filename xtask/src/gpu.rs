@@ -41,7 +41,13 @@ fn build(sh: &Shell) -> Result<PathBuf> {
     build.env("CARGO_TARGET_DIR", &target).run()?;
     let release = target.join("release");
     let folder = place_module(&release, "dlpack_gpu", &target.join("carry"))?;
-    for script in ["run.py", "beside.py", "calibrate.py"] {
+    for script in [
+        "run.py",
+        "beside.py",
+        "owners.py",
+        "devices.py",
+        "calibrate.py",
+    ] {
         let source = root().join("xtask/gpu").join(script);
         replace(sh, &source, &folder.join(script))?;
     }
@@ -70,7 +76,8 @@ pub(crate) fn kernels(sh: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// The whole script where order is right or wrong already, and what takes a clock is at least seen to work.
+/// The whole script where order is right or wrong already, and what takes a clock is at least seen to work. Then each rule
+/// broken once, which a row has to notice.
 pub(crate) fn simulated(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the fake driver is one of Linux");
@@ -79,6 +86,12 @@ pub(crate) fn simulated(sh: &Shell) -> Result<()> {
     let (venv, _) = crate::consumers::usual(sh)?;
     let (script, fake) = (build(sh)?.join("run.py"), driver(sh)?);
     // For the module, and for core.
-    let run = venv.run(sh).arg(script).env("DLPACK_FAKE_LIBCUDA", &fake);
-    Ok(run.env("DLPACK_LIBCUDA", &fake).run()?)
+    for words in [None, Some("--broken")] {
+        let run = venv.run(sh).arg(&script).args(words);
+        let run = run
+            .env("DLPACK_FAKE_LIBCUDA", &fake)
+            .env("DLPACK_LIBCUDA", &fake);
+        run.env("DLPACK_LIBAMDHIP64", &fake).run()?;
+    }
+    Ok(())
 }

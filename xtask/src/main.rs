@@ -15,6 +15,7 @@ mod miri;
 mod models;
 mod mutants;
 mod place;
+mod prose;
 mod pytest;
 mod python;
 mod release;

@@ -263,6 +263,10 @@ impl World {
         let id = self.stream(api, host, stream)?;
         let stream = &self.streams[&id.0];
         let context = stream.context;
+        if let (Some(capture), true) = (stream.capture, self.is_switched("refuse-status")) {
+            self.invalidate(capture);
+            return Err(Code::CAPTURE_UNSUPPORTED);
+        }
         if stream.kind == Kind::Legacy {
             return if self.captures_beside(context).is_empty() {
                 Ok((0, 0))

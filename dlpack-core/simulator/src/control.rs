@@ -175,7 +175,8 @@ extern "C" fn sim_fail(entry: *const c_char, nth: u64, code: i32) {
 /// threads have waited for each other), `reuse-handles` (a new stream gets the handle of one that was destroyed). And those by which a test finds out what its order hangs on: a call
 /// that succeeds and orders nothing. `ignore-record`, `ignore-wait`, `ignore-ctx-record`, `ignore-event-synchronize`,
 /// `ignore-query`, `ignore-stream-synchronize`, `ignore-synchronize-all` (a context or a device), and `ignore-legacy`: the legacy
-/// stream and blocking streams do not wait for each other.
+/// stream and blocking streams do not wait for each other. And two broken rules, for the negative controls of xtask/gpu:
+/// `refuse-status` (to ask whether a stream captures breaks its capture), `keep-objects` (a graph that ends releases no user object).
 #[unsafe(no_mangle)]
 extern "C" fn sim_switch(what: *const c_char, on: i32) {
     let what = text(what);

@@ -75,6 +75,9 @@ impl World {
             self.ending.push((over, objects));
             return Ok(());
         }
+        if self.is_switched("keep-objects") {
+            return Ok(());
+        }
         if !objects.is_empty() {
             self.clock(line).join(&over);
         }

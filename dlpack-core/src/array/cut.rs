@@ -9,8 +9,8 @@ use crate::array::rank::Rank;
 use crate::array::write::{ArrayMut, Place};
 use crate::array::{Array, ArrayElement};
 use crate::layout::Dims;
-use crate::layout::cut::{Cut, extent_of, one, range_of};
-use crate::tensor::items::Positions;
+use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
+use crate::tensor::items::ItemOffsets;
 
 /// A part of an array that somebody else keeps; reads as an [`Array`].
 pub struct Part<'a, T, L> {
@@ -67,9 +67,9 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
 
     /// The lists under one index of an axis.
     fn indexed(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
-        // One after another along an axis: so none of the longer lists of a `Cut` is made.
+        // One after another along an axis: so none of the longer lists of a `LayoutView` is made.
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        let (first, _) = range_of(axis, &one(index), shape, strides)?;
+        let (first, _) = range_of(axis, &single_index(index), shape, strides)?;
         Ok((
             first,
             self.shape.without(axis)?,
@@ -84,8 +84,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         Ok((L::of(&cut.shape)?, L::of(&cut.strides)?))
     }
 
-    fn whole(&self) -> Result<Cut, Error> {
-        Cut::of(self.shape.as_ref(), self.strides.as_ref())
+    fn whole(&self) -> Result<LayoutView, Error> {
+        LayoutView::whole_layout(self.shape.as_ref(), self.strides.as_ref())
     }
 
     /// The elements under a range of one axis.
@@ -236,12 +236,12 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 
     /// Where rows start, in scalars, and what each is.
-    fn row(&self) -> (Positions<'_>, [i64; 1], [i64; 1]) {
+    fn row(&self) -> (ItemOffsets<'_>, [i64; 1], [i64; 1]) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (last, outer) = shape.split_last().unwrap_or((&1, &[]));
         let stride = strides.last().copied().unwrap_or(Self::SCALARS);
         (
-            Positions::new(outer, &strides[..outer.len()], 1),
+            ItemOffsets::new(outer, &strides[..outer.len()], 1),
             [*last],
             [stride],
         )
@@ -265,7 +265,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         &self,
         axis: usize,
     ) -> Result<impl ExactSizeIterator<Item = Part<'_, T, L::Less>>, Error> {
-        let indices = 0..extent_of(axis, self.shape.as_ref())?;
+        let indices = 0..axis_size(axis, self.shape.as_ref())?;
         Ok(indices.map(move |index| self.index(axis, index).expect("an index of the axis")))
     }
 }

@@ -18,7 +18,7 @@ use crate::array::{Array, ArrayElement, Rank, span_of};
 use crate::element::{Plain, RecordLayout};
 use crate::export::strided::Strided;
 use crate::layout::span::{Span, greatest_common_divisor};
-use crate::layout::{Dims, dims::MAX_RANK, extent, extent::distance};
+use crate::layout::{Dims, dims::MAX_RANK, extent, extent::stride_to_isize};
 use crate::tensor::array_element::{Access, ByAccess};
 use crate::{Element, Error, Managed};
 
@@ -145,7 +145,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         writes: bool,
     ) -> Result<Self, Error> {
         let numbers = |list: &[isize]| {
-            let mut numbers = Dims::zeroed(list.len()).whole()?;
+            let mut numbers = Dims::zeroed(list.len()).check_allocated()?;
             let places = numbers.iter_mut().zip(list);
             places.for_each(|(place, &number)| *place = number as i64);
             Ok::<_, Error>(numbers)
@@ -282,7 +282,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
 fn has_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
     // As far as an element reaches, no other one may begin.
     let with = |lists: &[i64], own: &[i64]| {
-        let mut all = Dims::from(lists).whole()?;
+        let mut all = Dims::from(lists).check_allocated()?;
         all.append(own).map(|()| all)
     };
     let element = const { T::TRAILING };
@@ -314,7 +314,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         for (places, numbers, own, unit) in lists {
             for (place, &number) in places.zip(numbers.iter().chain(own)) {
                 // A stride along a single element may be any number.
-                *place = distance(number).wrapping_mul(unit);
+                *place = stride_to_isize(number).wrapping_mul(unit);
             }
         }
         let rank = self.shape.as_ref().len() + element.len();

@@ -50,12 +50,12 @@ impl Rank for Dims {
     const RANK: Option<usize> = None;
 
     fn of(numbers: &[i64]) -> Result<Self, Error> {
-        Self::from(numbers).whole()
+        Self::from(numbers).check_allocated()
     }
 
     #[inline]
     fn from_fn(rank: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error> {
-        let mut list = Self::zeroed(rank).whole()?;
+        let mut list = Self::zeroed(rank).check_allocated()?;
         list.iter_mut()
             .zip((0..rank).map(number))
             .for_each(|(place, number)| *place = number);
@@ -63,7 +63,7 @@ impl Rank for Dims {
     }
 
     fn without(&self, axis: usize) -> Result<Self, Error> {
-        self.without(axis)
+        self.without_axis(axis)
     }
 }
 

@@ -9,11 +9,11 @@ use crate::array::rank::{Index, Rank};
 use crate::array::{Array, ArrayElement};
 use crate::element::Plain;
 use crate::layout::Dims;
-use crate::layout::extent::{distance, size};
-use crate::memory::{aligned::room, gather::gather};
+use crate::layout::extent::{extent_to_usize, stride_to_isize};
+use crate::memory::{aligned::allocate_vec, gather::gather};
 use crate::tensor::array_element::Access;
-use crate::tensor::items::{Items, Positions};
-use crate::tensor::view::aligned_to;
+use crate::tensor::items::{ItemOffsets, Items};
+use crate::tensor::view::check_alignment;
 use crate::{DataType, Device, Error, TensorRef};
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
 use crate::{Order, layout::extent};
@@ -32,7 +32,7 @@ impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
     #[must_use]
     #[inline]
     pub fn shape(&self) -> [usize; N] {
-        self.shape.map(size)
+        self.shape.map(extent_to_usize)
     }
 
     /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them; the
@@ -48,7 +48,7 @@ impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
     #[must_use]
     #[inline]
     pub fn strides(&self) -> [isize; N] {
-        self.strides.map(distance)
+        self.strides.map(stride_to_isize)
     }
 }
 
@@ -112,7 +112,9 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     pub fn len(&self) -> usize {
         // Their bytes were counted, so none of these overflows but next to an extent of 0.
         let extents = self.shape.as_ref().iter();
-        extents.fold(1, |len: usize, &extent| len.wrapping_mul(size(extent)))
+        extents.fold(1, |len: usize, &extent| {
+            len.wrapping_mul(extent_to_usize(extent))
+        })
     }
 
     /// Whether there are none.
@@ -225,11 +227,11 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         }
         let mut place = 0_isize;
         for (&at, (&extent, &stride)) in index.iter().zip(shape.iter().zip(strides)) {
-            if at >= size(extent) {
+            if at >= extent_to_usize(extent) {
                 return None;
             }
             // Wraps only next to an extent of 0, which is refused.
-            place = place.wrapping_add((at as isize).wrapping_mul(distance(stride)));
+            place = place.wrapping_add((at as isize).wrapping_mul(stride_to_isize(stride)));
         }
         Some(self.data.wrapping_offset(place.wrapping_mul(Self::UNIT)))
     }
@@ -253,9 +255,9 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         }
     }
 
-    pub(super) fn positions(&self) -> Positions<'_> {
+    pub(super) fn positions(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        Positions::new(shape, strides, T::Access::UNIT)
+        ItemOffsets::new(shape, strides, T::Access::UNIT)
     }
 
     /// The elements in a vector, in row-major order.
@@ -273,7 +275,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// [`Error::OutOfMemory`].
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let len = self.len();
-        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         // SAFETY: room for all elements, which nobody else has.
         unsafe { self.copy_to(elements.as_mut_ptr()) }?;
         // SAFETY: they were written right above.
@@ -335,8 +337,10 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         if Self::SCALARS == 1 {
             copy(shape, strides);
         } else {
-            let (mut shape, mut strides) =
-                (Dims::from(shape).whole()?, Dims::from(strides).whole()?);
+            let (mut shape, mut strides) = (
+                Dims::from(shape).check_allocated()?,
+                Dims::from(strides).check_allocated()?,
+            );
             shape.append(&[Self::SCALARS])?;
             strides.append(&[1])?;
             copy(&shape, &strides);
@@ -427,7 +431,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         if !self.is_contiguous() {
             return Err(self.not_contiguous());
         }
-        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
             self.tensor(&[bytes], &[1]).check_bools()?;
@@ -447,10 +451,10 @@ impl<T: Plain, L: Rank> Array<T, L> {
             return Err(Error::MayChange);
         }
         let shape = self.shape.as_ref();
-        let mut strides = Dims::from(self.strides.as_ref()).whole()?;
+        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
         if self.is_empty() {
             // Nothing is reached; what is there need not make sense to others.
-            return Ok((shape, extent::packed(Order::C, shape, 1)?));
+            return Ok((shape, extent::packed_strides(Order::C, shape, 1)?));
         }
         for stride in strides.iter_mut() {
             // An element of no bytes lies anywhere.
@@ -459,7 +463,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             }
             *stride /= Self::SCALARS.max(1);
         }
-        aligned_to(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             self.tensor(shape, self.strides.as_ref()).check_bools()?;
         }

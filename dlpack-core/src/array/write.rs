@@ -3,16 +3,17 @@
 
 use core::mem::MaybeUninit;
 use core::ops::Deref;
-use core::{cmp::min, slice};
+use core::slice;
 
 use crate::Error;
+use crate::array::in_place::{Change, Next, Update, change_all, change_run, copy_all};
 use crate::array::rank::{Index, Rank};
 use crate::array::{Array, ArrayElement};
-use crate::element::Plain;
-use crate::layout::extent::size;
-use crate::tensor::array_element::Access;
-use crate::tensor::items::{Block, Positions};
-use crate::tensor::view::same_extent;
+use crate::element::{Plain, RecordLayout};
+use crate::layout::memory_order::MemoryOrder;
+use crate::memory::atomic;
+use crate::tensor::array_element::{Access, ByAccess};
+use crate::tensor::items::ItemOffsets;
 
 /// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
 ///
@@ -82,7 +83,11 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn fill(&mut self, element: T) {
-        self.write(|| element);
+        T::Access::choose(ChangeAll {
+            array: self,
+            change: Next(|| element),
+            in_memory_order: true,
+        });
     }
 
     /// Writes elements in row-major order.
@@ -129,16 +134,11 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
     pub fn copy_from<M: Rank>(&mut self, other: &Array<T, M>) -> Result<(), Error> {
-        let (shape, others) = (self.shape.as_ref(), other.shape.as_ref());
-        if shape.len() != others.len() {
-            let (found, needed) = (others.len(), shape.len());
-            return Err(Error::Rank { found, needed });
+        self.same_shape(other)?;
+        if self.is_empty() {
+            return Ok(());
         }
-        for (axis, (&needed, &found)) in shape.iter().zip(others).enumerate() {
-            same_extent(axis, found, needed)?;
-        }
-        let mut items = other.iter();
-        self.write(|| items.next().expect("as many as here"));
+        T::Access::choose(CopyAll(self, other));
         Ok(())
     }
 
@@ -153,74 +153,145 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[doc(alias = "iter_mut")]
-    pub fn update(&mut self, mut change: impl FnMut(T) -> T) {
-        self.blocks(|place, block| {
-            // Looked up before the pointer is taken: a later use of `block` would end its permission to write.
-            let count = block.len();
-            let to = block.as_mut_ptr().cast::<T>();
-            // SAFETY: so many elements of this array, which Rust code writes like this, and room for as many.
-            unsafe { T::Access::load(place, to, count) };
-            for element in block {
-                // SAFETY: a value, just read.
-                let value = unsafe { element.assume_init() };
-                element.write(change(value));
-            }
+    pub fn update(&mut self, change: impl FnMut(T) -> T) {
+        T::Access::choose(ChangeAll {
+            array: self,
+            change: Update(change),
+            in_memory_order: false,
         });
     }
 
-    /// Writes what `next` gives, in row-major order.
-    fn write(&mut self, mut next: impl FnMut() -> T) {
-        self.blocks(|_, block| {
-            for element in block {
-                element.write(next());
-            }
+    /// Writes what `next` returns, in row-major order.
+    fn write(&mut self, next: impl FnMut() -> T) {
+        T::Access::choose(ChangeAll {
+            array: self,
+            change: Next(next),
+            in_memory_order: false,
         });
     }
 
-    /// Gives a function the place of each few elements that lie one after another, in row-major order, and room for as
-    /// many. What it leaves there is written.
-    fn blocks(&mut self, mut body: impl FnMut(*const u8, &mut [MaybeUninit<T>])) {
-        let most = Block::<T>::ROOM;
-        let mut block = MaybeUninit::<Block<T>>::uninit();
-        let (starts, run) = self.runs();
-        for start in starts {
-            for done in (0..run).step_by(most) {
-                let place = self
-                    .data
-                    .wrapping_offset(start)
-                    .wrapping_add(done * size_of::<T>());
-                let count = min(most, run - done);
-                let room = block.as_mut_ptr().cast();
-                // SAFETY: a block has room for so many, aligned; nothing need be there yet.
-                let elements = unsafe { slice::from_raw_parts_mut(room, count) };
-                body(place, elements);
-                // SAFETY: `body` has written each; nobody else has the block.
-                let elements = unsafe { &*(&raw const *elements as *const [T]) };
-                // SAFETY: so many elements of this array, which may be written.
-                unsafe { T::Access::store(place, elements) };
+    /// Writes new values, one element after another, in row-major order.
+    fn change_each<C: Change<T>>(&mut self, change: &mut C) {
+        for start in self.positions() {
+            let place = self.data.wrapping_offset(start);
+            let mut element = MaybeUninit::<T>::uninit();
+            if C::READS {
+                // SAFETY: an element, which Rust code writes atomically, and there is space for one.
+                unsafe { T::Access::load(place, element.as_mut_ptr(), 1) };
             }
+            change.apply(slice::from_mut(&mut element));
+            // SAFETY: `apply` wrote it.
+            let element = unsafe { element.assume_init() };
+            // SAFETY: an element, which may be written.
+            unsafe { T::Access::store(place, slice::from_ref(&element)) };
+        }
+    }
+}
+
+/// New values for all elements: by lines and blocks, or record by record.
+struct ChangeAll<'a, T, L, C> {
+    array: &'a mut ArrayMut<T, L>,
+    change: C,
+    in_memory_order: bool,
+}
+
+impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ByAccess<T> for ChangeAll<'_, T, L, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn plain(mut self)
+    where
+        T: Plain,
+    {
+        if self.in_memory_order {
+            self.array.change_in_memory_order(&mut self.change);
+        } else {
+            self.array.change(&mut self.change);
         }
     }
 
-    /// Where runs of elements start, in bytes, and how many are in each.
-    fn runs(&self) -> (Positions<'_>, usize) {
-        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        let (outer, run) = match (shape.split_last(), strides.last()) {
-            _ if self.is_contiguous() => (0, self.len()),
-            (Some((&last, outer)), Some(&stride)) if stride == Array::<T, L>::SCALARS => {
-                (outer.len(), size(last))
-            }
-            _ => (shape.len(), 1),
-        };
-        let unit = T::Access::UNIT;
-        (
-            Positions::new(&shape[..outer], &strides[..outer], unit),
-            run,
-        )
+    fn records(mut self, _: &'static RecordLayout) {
+        self.array.change_each(&mut self.change);
+    }
+}
+
+/// Copies the elements of an array to another one of the same shape.
+struct CopyAll<'a, 'b, T, L, M>(&'a mut ArrayMut<T, L>, &'b Array<T, M>);
+
+impl<T: ArrayElement + Copy, L: Rank, M: Rank> ByAccess<T> for CopyAll<'_, '_, T, L, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn plain(self)
+    where
+        T: Plain,
+    {
+        self.0.copy_items(self.1);
+    }
+
+    fn records(self, _: &'static RecordLayout) {
+        let mut others = self.1.iter();
+        (self.0).write(|| others.next().expect("as many as here"));
     }
 }
 
 impl<T: Plain, L: Rank> ArrayMut<T, L> {
+    /// Writes the elements of another array of this shape, in the order in which they lie in memory if there are not too many
+    /// axes.
+    fn copy_items<M: Rank>(&mut self, other: &Array<T, M>) {
+        let unit = size_of::<T::Scalar>();
+        if T::ANY_BITS && self.is_contiguous() && other.is_contiguous() {
+            let bytes = self.len() * size_of::<T>();
+            // SAFETY: as many elements on both sides, contiguous; those of `self` may be written.
+            unsafe { atomic::transfer(other.data, self.data, bytes, align_of::<T>()) };
+            return;
+        }
+        let shape = self.shape.as_ref();
+        let strides = [self.strides.as_ref(), other.strides.as_ref()];
+        if let Some(order) = MemoryOrder::new(shape, strides) {
+            let [to, from] = [(0, self.data), (1, other.data)].map(|(array, data)| {
+                let data = data.wrapping_offset(order.first(array) * Array::<T, L>::UNIT);
+                (
+                    data,
+                    ItemOffsets::new(order.shape(), order.strides(array), unit),
+                )
+            });
+            // SAFETY: all elements of both, in another order, the same for both; those of `self` may be written.
+            unsafe { copy_all::<T>(from.0, from.1, to.0, to.1) };
+        } else {
+            // SAFETY: as above, in row-major order.
+            unsafe { copy_all::<T>(other.data, other.positions(), self.data, self.positions()) };
+        }
+    }
+
+    /// Writes new values, in the order in which the elements lie in memory if there are not too many axes.
+    fn change_in_memory_order(&mut self, change: &mut impl Change<T>) {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
+        if self.is_contiguous() {
+            return self.change(change);
+        }
+        let Some(order) = MemoryOrder::new(shape, [strides]) else {
+            return self.change(change);
+        };
+        let data = (self.data).wrapping_offset(order.first(0) * Array::<T, L>::UNIT);
+        let unit = size_of::<T::Scalar>();
+        let positions = ItemOffsets::new(order.shape(), order.strides(0), unit);
+        // SAFETY: all elements, in another order, which may be written.
+        unsafe { change_all(data, positions, change) };
+    }
+
+    /// Writes new values, in row-major order.
+    #[inline]
+    fn change(&mut self, change: &mut impl Change<T>) {
+        if self.is_contiguous() {
+            // SAFETY: all elements, one after another, which may be written.
+            unsafe { change_run(self.data, self.len(), change) };
+        } else {
+            // SAFETY: all elements, which may be written.
+            unsafe { change_all(self.data, self.positions(), change) };
+        }
+    }
+
     /// The elements, for writing in place, where nobody else has them and they lie one after another.
     ///
     /// ```

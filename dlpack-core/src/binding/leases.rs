@@ -1,6 +1,6 @@
-//! The table of arrays that are lent as plain slices: no two of them share a byte if one of the two may write.
+//! The table of arrays that are lent as plain slices. No two of them share a byte if one of the two may be written.
 //!
-//! The table knows no thread and no process: who uses it brings the lock, so that a model checker can bring one too.
+//! The table does not know threads or processes: its user supplies the lock, so that a model checker can supply one too.
 
 use alloc::vec::Vec;
 
@@ -11,23 +11,23 @@ mod models;
 
 /// The lock around the [`Leases`] of a [`LeaseTable`].
 pub trait TableLock {
-    /// Runs a function while no other thread has the list; `None`, without a call, if the lock cannot be had.
+    /// Runs a function while no other thread can access the list. Returns `None`, without a call, if the lock is unavailable.
     fn with<R>(&self, change: impl FnOnce(&mut Leases) -> R) -> Option<R>;
 }
 
-/// The leases that were taken and not given back.
+/// The leases that have been taken and not returned.
 #[derive(Debug, Default)]
 pub struct Leases {
-    entries: Vec<Entry>,
+    entries: Vec<LeaseEntry>,
     last_token: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LeaseEntry {
     token: u64,
     span: Span,
     writes: bool,
-    /// A forked child has memory of its own, but inherits the entries of its parent, which it may never give back.
+    /// A forked child has its own memory, but inherits the entries of its parent, which it may never return.
     process: u32,
 }
 
@@ -41,26 +41,26 @@ impl Leases {
         }
     }
 
-    /// How many there are.
+    /// The number of leases.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no leases.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds a lease, and gives the token that [`remove`](Self::remove) takes.
+    /// Adds a lease and returns the token that [`remove`](Self::remove) takes.
     ///
     /// # Errors
     ///
-    /// [`Error::Borrowed`] if a lease of the same process may share a byte with it and one of the two writes;
+    /// [`Error::Borrowed`] if a lease of the same process may share a byte with the new one and one of the two writes;
     /// [`Error::OutOfMemory`].
     pub fn insert(&mut self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
-        let conflicts = |entry: &Entry| {
+        let conflicts = |entry: &LeaseEntry| {
             entry.process == process
                 && (entry.writes || writes)
                 && entry.span.may_share_bytes(&span)
@@ -68,11 +68,11 @@ impl Leases {
         if self.entries.iter().any(conflicts) {
             return Err(Error::Borrowed);
         }
-        let bytes = size_of::<Entry>();
+        let bytes = size_of::<LeaseEntry>();
         let reserved = self.entries.try_reserve(1);
         reserved.map_err(|_| Error::OutOfMemory { bytes })?;
         self.last_token += 1;
-        self.entries.push(Entry {
+        self.entries.push(LeaseEntry {
             token: self.last_token,
             span,
             writes,
@@ -81,9 +81,9 @@ impl Leases {
         Ok(self.last_token)
     }
 
-    /// Removes the lease of this token, if there is one.
+    /// Removes the lease with this token. Returns whether there was one.
     pub fn remove(&mut self, token: u64) -> bool {
-        // The one that was added last is usually the first to go.
+        // The newest lease is usually returned first.
         let found = self.entries.iter().rposition(|entry| entry.token == token);
         found.map(|at| self.entries.swap_remove(at)).is_some()
     }
@@ -96,16 +96,16 @@ pub struct LeaseTable<L> {
 }
 
 impl<L: TableLock> LeaseTable<L> {
-    /// A table whose list is behind this lock.
+    /// A table with its list behind this lock.
     pub const fn new(lock: L) -> Self {
         Self { lock }
     }
 
-    /// Adds a lease, as [`Leases::insert`].
+    /// Adds a lease and returns its token, like [`Leases::insert`].
     ///
     /// # Errors
     ///
-    /// As [`Leases::insert`]; [`Error::Borrowed`], too, if the lock cannot be had.
+    /// Those of [`Leases::insert`], and [`Error::Borrowed`] if the lock is unavailable.
     pub fn take(&self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
         let taken = self
             .lock
@@ -113,7 +113,7 @@ impl<L: TableLock> LeaseTable<L> {
         taken.unwrap_or(Err(Error::Borrowed))
     }
 
-    /// Removes a lease. If the lock cannot be had, the lease stays: its memory is never lent again.
+    /// Removes a lease. If the lock is unavailable, the lease stays, and its memory is never lent again.
     pub fn give_back(&self, token: u64) {
         self.lock.with(|leases| leases.remove(token));
     }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use core::cell::{Cell, RefCell};
 
-    /// A lock for one thread, which can be made to fail.
+    /// A lock for a single thread, which can be made to fail.
     #[derive(Default)]
     struct Single {
         leases: RefCell<Leases>,
@@ -155,7 +155,7 @@ mod tests {
         let writer = table.take(bytes(109, 1), true, 1).unwrap();
         assert_eq!(table.take(bytes(109, 1), false, 1), refused);
         assert_eq!(table.take(bytes(109, 1), true, 1), refused);
-        // Beside it.
+        // The adjacent byte is free.
         table.take(bytes(110, 1), true, 1).unwrap();
         table.give_back(writer);
         assert_eq!(table.lock.leases.borrow().len(), 1);
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(leases.len(), 1);
         assert!(leases.remove(token) && !leases.remove(token));
         assert!(leases.is_empty());
-        // A token is never given twice.
+        // A token is never reused.
         assert!(leases.insert(bytes(100, 1), true, 1).unwrap() > token);
     }
 

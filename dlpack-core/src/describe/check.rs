@@ -3,12 +3,12 @@
 use core::marker::PhantomData;
 
 use crate::describe::parts::StrideRule;
-use crate::describe::{descriptor::Of, parts::Annotation, parts::Reading};
+use crate::describe::{descriptor::DescriptionSource, parts::Annotation, parts::Reading};
 use crate::layout::extent::{self, packed_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, shape, shape::HOLE};
-use crate::tensor::{foreign::malformed, view::aligned_to};
-use crate::{Descriptor, Error, Order, error::list, loan::Memory, stream::Queue};
+use crate::tensor::{foreign::reject_malformed, view::check_alignment};
+use crate::{Descriptor, Device, Error, Order, error::copy_list, loan::LentMemory, stream::Queue};
 
 /// The stream that memory is written on, by what the annotation and the data say.
 fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>, Error> {
@@ -31,8 +31,8 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
 impl Annotation {
     /// Describes any tensor, or says why there is none. [`Annotation::over`] is faster where nothing is wrong.
     #[cold]
-    pub(super) fn general<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        let reading = self.reading.unwrap_or(Reading::of(&memory));
+    pub(super) fn general<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
         if self.reading.is_some() && !reading.dtype.is_known() {
             return Err(Error::UnknownDataType {
                 found: reading.dtype,
@@ -58,21 +58,9 @@ impl Annotation {
         strides.append(reading.axes.strides())?;
         shape.check_rank()?;
 
-        let mut descriptor = Descriptor {
-            data: core::ptr::null_mut(),
-            byte_offset: 0,
-            dtype: reading.dtype,
-            device,
-            stream,
-            read_only: self.read_only || memory.access.is_read_only(),
-            access: memory.access,
-            legacy: self.legacy,
-            release: self.release,
-            of: Of::Memory,
-            home: memory.home,
-            lifetime: PhantomData,
-            dims: ShapeStrides::new(&shape, &strides)?,
-        };
+        let dims = ShapeStrides::new(&shape, &strides)?;
+        let mut descriptor = self.descriptor(&memory, &reading, device, dims);
+        descriptor.stream = stream;
         if shape.contains(&0) {
             // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
             descriptor.dims = ShapeStrides::row_major(&shape)?;
@@ -82,9 +70,35 @@ impl Annotation {
         Ok(descriptor)
     }
 
+    /// A tensor with this shape and these strides, without an address yet.
+    #[inline]
+    pub(super) fn descriptor<'a>(
+        &self,
+        memory: &LentMemory,
+        reading: &Reading,
+        device: Device,
+        dims: ShapeStrides,
+    ) -> Descriptor<'a> {
+        Descriptor {
+            data: core::ptr::null_mut(),
+            byte_offset: 0,
+            dims,
+            dtype: reading.dtype,
+            device,
+            stream: self.stream,
+            read_only: self.read_only || memory.access.is_read_only(),
+            access: memory.access,
+            legacy: self.legacy,
+            release: self.release,
+            source: DescriptionSource::Memory,
+            allocation: memory.allocation,
+            lifetime: PhantomData,
+        }
+    }
+
     /// Where the first element begins, in bits from the start of the memory.
     #[inline]
-    fn start(&self, memory: &Memory, element_bits: usize) -> Result<usize, Error> {
+    fn start(&self, memory: &LentMemory, element_bits: usize) -> Result<usize, Error> {
         let first = memory.layout.as_ref().map_or(0, |layout| layout.first);
         if first == 0 && self.offset == 0 && self.byte_offset == 0 {
             return Ok(0);
@@ -106,7 +120,7 @@ impl Annotation {
     #[inline]
     fn leading_shape(
         &self,
-        memory: &Memory,
+        memory: &LentMemory,
         reading: &Reading,
         start: usize,
     ) -> Result<Dims, Error> {
@@ -117,7 +131,7 @@ impl Annotation {
                     element_bits: reading.element_bits,
                 });
             }
-            let known = layout.shape.clone().whole()?;
+            let known = layout.shape.clone().check_allocated()?;
             if let Some(given) = &self.shape {
                 let mut axes = given.iter().zip(known.iter());
                 let agree = axes.all(|(given, known)| *given == HOLE || given == known);
@@ -129,7 +143,7 @@ impl Annotation {
         }
         let elements = || whole_elements(memory, reading, start);
         match &self.shape {
-            Some(given) if !given.contains(&HOLE) => given.clone().whole(),
+            Some(given) if !given.contains(&HOLE) => given.clone().check_allocated(),
             Some(given) => fill_hole(given, elements()?),
             None => Ok(Dims::from([to_i64(elements()?)])),
         }
@@ -139,7 +153,7 @@ impl Annotation {
     #[inline]
     fn leading_strides(
         &self,
-        memory: &Memory,
+        memory: &LentMemory,
         reading: &Reading,
         shape: &Dims,
         pitch: i64,
@@ -147,7 +161,7 @@ impl Annotation {
         let item_bits = to_i64(reading.dtype.itemsize_bits());
         let given = match &self.strides {
             StrideRule::None => None,
-            StrideRule::Order(order) => Some(extent::packed(*order, shape, pitch)?),
+            StrideRule::Order(order) => Some(extent::packed_strides(*order, shape, pitch)?),
             StrideRule::Elements(given) => Some(in_items(fill_strides(given, shape, 1)?, pitch)?),
             StrideRule::Bytes(given) => {
                 let mut strides = fill_strides(given, shape, to_i64(reading.element_bits / 8))?;
@@ -160,15 +174,15 @@ impl Annotation {
                             itemsize: reading.dtype.itemsize_bits().div_ceil(8),
                         });
                     }
-                    *stride = shape::stride(axis, bits / i128::from(item_bits))?;
+                    *stride = shape::check_stride(axis, bits / i128::from(item_bits))?;
                 }
                 Some(strides)
             }
         };
         let Some(layout) = &memory.layout else {
-            return given.map_or_else(|| extent::packed(Order::C, shape, pitch), Ok);
+            return given.map_or_else(|| extent::packed_strides(Order::C, shape, pitch), Ok);
         };
-        let known = in_items(layout.strides.clone().whole()?, pitch)?;
+        let known = in_items(layout.strides.clone().check_allocated()?, pitch)?;
         one_each(&known, shape)?;
         match given {
             Some(given) if given != known => {
@@ -187,7 +201,7 @@ impl Annotation {
     fn place(
         &self,
         descriptor: &mut Descriptor<'_>,
-        memory: &Memory,
+        memory: &LentMemory,
         reading: &Reading,
         start: usize,
     ) -> Result<(), Error> {
@@ -196,7 +210,7 @@ impl Annotation {
         let item_bits = i128::try_from(reading.dtype.itemsize_bits()).unwrap_or(i128::MAX);
         let start_bits = i128::try_from(start).unwrap_or(i128::MAX);
         let len_bits = i128::try_from(memory.bytes).unwrap_or(i128::MAX) * 8;
-        let inside = extent::reach(shape, strides).filter(|reach| {
+        let inside = extent::reached_items(shape, strides).filter(|reach| {
             start_bits + i128::from(reach.min) * item_bits >= 0
                 && start_bits + (i128::from(reach.max) + 1) * item_bits <= len_bits
         });
@@ -217,14 +231,14 @@ impl Annotation {
             });
         }
         if memory.data.is_null() {
-            return malformed("the data has elements and a null address", 0);
+            return reject_malformed("the data has elements and a null address", 0);
         }
 
         let start_bytes = start / 8;
         if descriptor.device.device_type.is_addressable() {
             descriptor.data = memory.data.wrapping_add(start_bytes);
             let dtype = reading.dtype;
-            aligned_to(descriptor.data.addr(), dtype.alignment(), dtype)?;
+            check_alignment(descriptor.data.addr(), dtype.alignment(), dtype)?;
         } else {
             descriptor.data = memory.data;
             descriptor.byte_offset = u64::try_from(start_bytes).unwrap_or(u64::MAX);
@@ -248,7 +262,7 @@ impl Annotation {
 
 fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
     let lists = || {
-        let (data, mut given) = (list(data)?, list(given)?);
+        let (data, mut given) = (copy_list(data)?, copy_list(given)?);
         for hole in given.iter_mut().filter(|extent| **extent == HOLE) {
             *hole = -1;
         }
@@ -261,7 +275,7 @@ fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
 #[inline(always)]
 fn in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
     for (axis, stride) in strides.iter_mut().enumerate() {
-        *stride = shape::stride(axis, i128::from(*stride) * i128::from(pitch))?;
+        *stride = shape::check_stride(axis, i128::from(*stride) * i128::from(pitch))?;
     }
     Ok(strides)
 }
@@ -283,7 +297,7 @@ fn to_i64(size: usize) -> i64 {
 }
 
 /// The elements from `start` to the end of the memory, which must be a whole number.
-fn whole_elements(memory: &Memory, reading: &Reading, start: usize) -> Result<usize, Error> {
+fn whole_elements(memory: &LentMemory, reading: &Reading, start: usize) -> Result<usize, Error> {
     let bytes = memory.bytes - start / 8;
     let whole = if reading.element_bits % 8 == 0 {
         let element = reading.element_bits / 8;
@@ -314,10 +328,10 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
         Some(0) => wide / others,
         _ => return Err(Error::NotInferable { elements, others }),
     };
-    let mut shape = given.clone().whole()?;
+    let mut shape = given.clone().check_allocated()?;
     for (axis, extent) in shape.iter_mut().enumerate() {
         if *extent == HOLE {
-            *extent = shape::extent(axis, inferred)?;
+            *extent = shape::check_extent(axis, inferred)?;
         }
     }
     Ok(shape)
@@ -325,12 +339,12 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
 
 /// Strides with each `_` packed against the axis to its right, `unit` for the last.
 fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
-    let mut strides = given.clone().whole()?;
+    let mut strides = given.clone().check_allocated()?;
     one_each(&strides, shape)?;
     let mut packed = i128::from(unit);
     for axis in (0..strides.len()).rev() {
         if strides[axis] == HOLE {
-            strides[axis] = shape::stride(axis, packed)?;
+            strides[axis] = shape::check_stride(axis, packed)?;
         }
         packed = i128::from(strides[axis]) * i128::from(shape[axis].max(1));
     }

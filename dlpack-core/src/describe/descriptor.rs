@@ -1,18 +1,18 @@
-//! [`Descriptor`]: a tensor that was found to reach nothing outside its buffer.
+//! [`Descriptor`]: a tensor that was checked to lie inside its memory.
 
 use core::{marker::PhantomData, ptr::NonNull};
 
-use crate::layout::cut::Cut;
-use crate::layout::extent::{self, distance, packed_bytes};
+use crate::layout::extent::{self, packed_bytes, stride_to_isize};
+use crate::layout::views::LayoutView;
 use crate::layout::{Dims, shape_strides::ShapeStrides};
 use crate::stream::{Queue, rules::Origin};
-use crate::tensor::{accessors::accessors, view::aligned_to};
+use crate::tensor::{accessors::accessors, view::check_alignment};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
-use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
+use crate::{TensorRef, Version, loan::access::Access, loan::shared::SharedAllocation};
 
 /// A tensor that was checked against the memory it lies in.
 ///
-/// There is no way to make one but through [`Parts`](crate::Parts), which refuses whatever would reach outside.
+/// It can only be made by [`Parts`](crate::Parts), which rejects any tensor that would reach outside the memory.
 ///
 /// ```
 /// use dlpack_core::{DLPack, DataType, Device};
@@ -30,7 +30,7 @@ use crate::{TensorRef, Version, loan::access::Access, loan::shared::Home};
 /// ```
 #[derive(Debug)]
 pub struct Descriptor<'a> {
-    /// The address of the first element, or the handle that `byte_offset` counts from.
+    /// The address of the first element or, on a device with opaque handles, the handle to which `byte_offset` is added.
     pub(crate) data: *mut u8,
     pub(crate) byte_offset: u64,
     pub(crate) dims: ShapeStrides,
@@ -38,26 +38,26 @@ pub struct Descriptor<'a> {
     pub(crate) device: Device,
     pub(crate) stream: Option<Queue>,
     pub(crate) read_only: bool,
-    /// Who may write to the memory; a tensor is read-only for more reasons than this.
+    /// Which code may write the memory. A tensor may also be read-only for other reasons.
     pub(crate) access: Access,
     pub(crate) legacy: LegacyPolicy,
     pub(crate) release: ReleasePolicy,
-    /// What it is of, if that is a tensor.
-    pub(crate) of: Of<'a>,
-    /// The buffer that keeps the memory, if that keeps itself: one that is lent for `'a`.
-    pub(crate) home: Option<NonNull<Home>>,
+    /// The tensor that is described, if the description is not of borrowed memory.
+    pub(crate) source: DescriptionSource<'a>,
+    /// The handle to the shared allocation that contains the memory, if there is one; borrowed for `'a`.
+    pub(crate) allocation: Option<NonNull<SharedAllocation>>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
-/// The tensor that is described, or a part of it.
+/// The source of a description.
 #[derive(Debug)]
-pub(crate) enum Of<'a> {
-    /// None: memory that is lent.
+pub(crate) enum DescriptionSource<'a> {
+    /// Borrowed memory.
     Memory,
-    /// One that was made on request (`via`), and belongs to its descriptor.
-    Own(Managed),
-    /// One that was exported before.
-    Lent(&'a Managed),
+    /// A tensor that was computed for this export (`via`), owned by its descriptor.
+    OwnedTensor(Managed),
+    /// A tensor that was exported or imported before.
+    BorrowedTensor(&'a Managed),
 }
 
 impl Descriptor<'_> {
@@ -69,7 +69,7 @@ impl Descriptor<'_> {
         self.dims.rank()
     }
 
-    /// The stream that the memory is written on, if the data or the annotation names one.
+    /// The stream on which the memory is written, if the data or the annotation names one.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -82,21 +82,26 @@ impl Descriptor<'_> {
         self.stream.map(StreamRef::new)
     }
 
-    /// Whether the described memory was made on request, and is freed with the descriptor.
+    /// Whether the described memory was allocated for this export. The descriptor then owns it.
     #[doc(hidden)]
     #[must_use]
     pub fn is_made_on_request(&self) -> bool {
-        self.own().is_some()
+        self.owned_tensor().is_some()
     }
 
-    /// Whether the processor reads the memory while others may be writing it.
+    /// Whether other threads may write the memory while the host reads it.
     pub(crate) fn is_shared(&self) -> bool {
         self.access.is_shared() && self.device.device_type.is_host_readable()
     }
 
-    /// The tensor of these dimensions over new memory on the host, which the caller allocated for its items.
+    /// Describes new host memory that the caller allocated for all items of this shape.
     #[inline(always)]
-    pub(crate) fn over(data: *mut u8, dims: ShapeStrides, dtype: DataType, access: Access) -> Self {
+    pub(crate) fn for_host_memory(
+        data: *mut u8,
+        dims: ShapeStrides,
+        dtype: DataType,
+        access: Access,
+    ) -> Self {
         Self {
             data,
             byte_offset: 0,
@@ -108,16 +113,16 @@ impl Descriptor<'_> {
             access,
             legacy: LegacyPolicy::Copy,
             release: ReleasePolicy::Safe,
-            of: Of::Memory,
-            home: None,
+            source: DescriptionSource::Memory,
+            allocation: None,
             lifetime: PhantomData,
         }
     }
 
-    /// Whether every item lies in the `bytes` bytes from `start` on.
+    /// Whether every item lies in the `bytes` bytes from `start`.
     #[inline]
     pub(crate) fn lies_in(&self, start: *mut u8, bytes: usize) -> bool {
-        // Nearly always the tensor is packed from the start of its memory on.
+        // Nearly every tensor is contiguous and begins at the start of its memory.
         let begins_there = self.data == start && self.byte_offset == 0;
         if begins_there && self.packed_bytes() <= bytes {
             return true;
@@ -129,7 +134,7 @@ impl Descriptor<'_> {
         self.bytes_reached().is_none_or(inside)
     }
 
-    /// The size in bytes of a tensor that is packed in row-major order and not empty; `usize::MAX` for any other.
+    /// The size in bytes of a non-empty row-major contiguous tensor; `usize::MAX` for any other.
     #[inline]
     pub(crate) fn packed_bytes(&self) -> usize {
         let (shape, strides) = (self.shape(), self.strides());
@@ -143,14 +148,14 @@ impl Descriptor<'_> {
             };
             items = more;
         }
-        let bytes = extent::bytes(items, self.dtype.itemsize_bits(), 7);
+        let bytes = extent::bytes_of_items(items, self.dtype.itemsize_bits(), 7);
         bytes
             .and_then(|bytes| usize::try_from(bytes).ok())
             .unwrap_or(usize::MAX)
     }
 
-    /// The size of all items in bytes, whatever the strides.
-    pub(crate) fn bytes_of_items(&self) -> usize {
+    /// The total size of all items in bytes, without the gaps that strides leave.
+    pub(crate) fn total_item_bytes(&self) -> usize {
         let items = self.shape().iter();
         let items = items.map(|&items| usize::try_from(items).unwrap_or(0));
         items.fold(
@@ -159,29 +164,29 @@ impl Descriptor<'_> {
         )
     }
 
-    /// A tensor that belongs to its descriptor.
-    pub(crate) fn owning(mut tensor: Managed) -> Result<Self, Error> {
+    /// Describes a tensor that the descriptor owns.
+    pub(crate) fn of_owned_tensor(mut tensor: Managed) -> Result<Self, Error> {
         let described = Descriptor {
-            of: Of::Memory,
+            source: DescriptionSource::Memory,
             lifetime: PhantomData,
-            ..Descriptor::of_mut(&mut tensor)?
+            ..Descriptor::of_tensor_mut(&mut tensor)?
         };
         Ok(Self {
-            of: Of::Own(tensor),
+            source: DescriptionSource::OwnedTensor(tensor),
             ..described
         })
     }
 
-    /// The tensor that belongs to the descriptor.
+    /// The tensor that the descriptor owns, if there is one.
     #[inline]
-    pub(crate) fn own(&self) -> Option<&Managed> {
-        match &self.of {
-            Of::Own(tensor) => Some(tensor),
+    pub(crate) fn owned_tensor(&self) -> Option<&Managed> {
+        match &self.source {
+            DescriptionSource::OwnedTensor(tensor) => Some(tensor),
             _ => None,
         }
     }
 
-    /// What is described, to be looked at.
+    /// A view of the described tensor.
     pub(crate) fn view(&self) -> TensorRef<'_> {
         TensorRef {
             data: self.data,
@@ -192,24 +197,24 @@ impl Descriptor<'_> {
             device: self.device,
             read_only: self.read_only,
             shared: self.is_shared(),
-            copied: self.own().is_some(),
+            copied: self.owned_tensor().is_some(),
             version: Some(Version::CURRENT),
             lifetime: PhantomData,
         }
     }
 
-    /// Becomes a part of the memory, as `cut` says; of no use any more where that fails.
-    pub(crate) fn cut(
+    /// Replaces the description by that of a view. After an error the description must not be used.
+    pub(crate) fn apply_view(
         &mut self,
-        cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
+        change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut part = Cut::of(self.shape(), self.strides())?;
-        cut(&mut part)?;
-        let Cut {
+        let mut view = LayoutView::whole_layout(self.shape(), self.strides())?;
+        change(&mut view)?;
+        let LayoutView {
             first,
             shape,
             strides,
-        } = part;
+        } = view;
         shape.check_rank()?;
         if shape.contains(&0) {
             // LAY-05, LAY-18
@@ -223,18 +228,22 @@ impl Descriptor<'_> {
         if bits % 8 != 0 {
             return Err(Error::PartialOffset { bits });
         }
-        // Inside what the whole reaches.
+        // The view lies inside the bytes that the whole tensor reaches, so the offset does not overflow.
         let bytes = i64::try_from(bits / 8).unwrap_or(i64::MAX);
         if self.device.device_type.is_addressable() {
-            self.data = self.data.wrapping_offset(distance(bytes));
+            self.data = self.data.wrapping_offset(stride_to_isize(bytes));
         } else {
             self.byte_offset = self.byte_offset.wrapping_add_signed(bytes);
         }
         Ok(())
     }
 
-    /// The same bytes as items of another type in row-major order, which lie one after another before and after.
-    pub(crate) fn recast(&mut self, dtype: DataType, shape: &[i64]) -> Result<(), Error> {
+    /// Reinterprets the bytes as items of another data type. Both shapes are row-major contiguous.
+    pub(crate) fn reinterpret_items(
+        &mut self,
+        dtype: DataType,
+        shape: &[i64],
+    ) -> Result<(), Error> {
         if !dtype.is_known() {
             return Err(Error::UnknownDataType { found: dtype });
         }
@@ -251,7 +260,7 @@ impl Descriptor<'_> {
             return Err(Error::not_contiguous(old, strides));
         }
         if self.device.device_type.is_addressable() {
-            aligned_to(self.data.addr(), dtype.alignment(), dtype)?;
+            check_alignment(self.data.addr(), dtype.alignment(), dtype)?;
         }
         self.dims = ShapeStrides::row_major(&shape)?;
         self.dtype = dtype;
@@ -262,9 +271,9 @@ impl Descriptor<'_> {
         Ok(())
     }
 
-    /// Where the memory comes from; nothing where there are no streams.
-    pub(crate) fn origin(&self) -> Option<Origin> {
-        self.device.device_type.api()?;
+    /// The device, stream and release policy of the memory; `None` on a device without streams.
+    pub(crate) fn stream_origin(&self) -> Option<Origin> {
+        self.device.device_type.stream_api()?;
         Some(Origin {
             device: self.device,
             queue: self.stream,
@@ -272,8 +281,7 @@ impl Descriptor<'_> {
         })
     }
 
-    /// The addresses of the first byte that is reached and of the one behind the last; none if there
-    /// are no elements.
+    /// The address of the first byte that an item occupies, and the address after the last one; `None` if there are no elements.
     #[inline]
     pub(crate) fn bytes_reached(&self) -> Option<(usize, usize)> {
         if self.shape().contains(&0) {
@@ -281,11 +289,12 @@ impl Descriptor<'_> {
         }
         let bytes = || {
             let bits = self.dtype.itemsize_bits();
-            let reach = extent::reach(self.shape(), self.strides())?;
+            let reach = extent::reached_items(self.shape(), self.strides())?;
             let start = self.data.addr();
             let start = start.checked_add(usize::try_from(self.byte_offset).ok()?)?;
-            let first = isize::try_from(extent::bytes(reach.min, bits, 0)?).ok()?;
-            let end = isize::try_from(extent::bytes(reach.max.checked_add(1)?, bits, 7)?).ok()?;
+            let first = isize::try_from(extent::bytes_of_items(reach.min, bits, 0)?).ok()?;
+            let end = isize::try_from(extent::bytes_of_items(reach.max.checked_add(1)?, bits, 7)?)
+                .ok()?;
             Some((
                 start.checked_add_signed(first)?,
                 start.checked_add_signed(end)?,
@@ -296,8 +305,8 @@ impl Descriptor<'_> {
 }
 
 impl<'a> Descriptor<'a> {
-    /// A tensor that somebody exported, as it is seen through a shared reference.
-    pub(crate) fn of(tensor: &'a Managed) -> Result<Self, Error> {
+    /// Describes an exported or imported tensor as seen through a shared reference.
+    pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
         let access = tensor.access;
         Ok(Self {
@@ -306,8 +315,8 @@ impl<'a> Descriptor<'a> {
             dims: ShapeStrides::new(view.shape, view.strides)?,
             dtype: view.dtype,
             device: view.device,
-            stream: tensor.stream(),
-            // What all may write to can also be written by whoever gets it from a shared reference.
+            stream: tensor.owner_stream(),
+            // Memory that any consumer may write can also be written by a consumer of an export through a shared reference.
             read_only: view.is_read_only() || access != Access::Shared,
             access: if view.is_read_only() {
                 access.for_reading()
@@ -316,19 +325,19 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            of: Of::Lent(tensor),
-            home: None,
+            source: DescriptionSource::BorrowedTensor(tensor),
+            allocation: None,
             lifetime: PhantomData,
         })
     }
 
-    /// The same through an exclusive reference.
-    pub(crate) fn of_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
+    /// Describes an exported or imported tensor as seen through an exclusive reference.
+    pub(crate) fn of_tensor_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
         let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
         Ok(Self {
             read_only,
             access,
-            ..Self::of(tensor)?
+            ..Self::of_tensor(tensor)?
         })
     }
 }

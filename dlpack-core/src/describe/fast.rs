@@ -8,18 +8,18 @@
 
 use core::marker::PhantomData;
 
-use crate::describe::descriptor::{Descriptor, Of};
+use crate::describe::descriptor::{DescriptionSource, Descriptor};
 use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::layout::Dims;
 use crate::layout::dims::{INLINE, InlineDims};
 use crate::layout::extent;
 use crate::layout::shape_strides::ShapeStrides;
-use crate::{Device, Error, Order, loan::Memory};
+use crate::{Device, Error, Order, loan::LentMemory};
 
 impl Annotation {
     /// The tensor over memory that is valid for `'a`, as the caller knows.
     #[inline(always)]
-    pub(super) fn over<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
+    pub(super) fn over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let Some((shape, strides)) = self.packed(&memory) else {
             return self.unpacked(memory);
         };
@@ -34,8 +34,8 @@ impl Annotation {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            of: Of::Memory,
-            home: memory.home,
+            source: DescriptionSource::Memory,
+            allocation: memory.allocation,
             lifetime: PhantomData,
         };
         // Neither has anything on the heap, but the compiler does not see that and would generate code that frees it.
@@ -49,7 +49,7 @@ impl Annotation {
     ///
     /// Inlined into each description, where the compiler knows the answer to most conditions.
     #[inline(always)]
-    fn packed(&self, memory: &Memory) -> Option<(InlineDims, [i64; INLINE])> {
+    fn packed(&self, memory: &LentMemory) -> Option<(InlineDims, [i64; INLINE])> {
         let dtype = memory.dtype;
         let plain = self.reading.is_none()
             && self.offset == 0
@@ -67,8 +67,8 @@ impl Annotation {
         }
         let elements = memory.bytes.checked_div(memory.element)?;
         let mut shape = match &self.shape {
-            Some(shape) => shape.inline().filled(elements)?,
-            None if memory.bytes % memory.element == 0 => InlineDims::one(to_i64(elements)),
+            Some(shape) => shape.inline_dims().fill_hole(elements)?,
+            None if memory.bytes % memory.element == 0 => InlineDims::single_axis(to_i64(elements)),
             None => return None,
         };
         let order = match &self.strides {
@@ -78,7 +78,7 @@ impl Annotation {
         };
         let mut strides = shape.packed_strides(order, to_i64(memory.axes.items()), elements)?;
         if let StrideRule::Elements(given) = &self.strides {
-            let given = given.inline();
+            let given = given.inline_dims();
             // Axis by axis: as a comparison of arrays it is a call, which keeps all of this in memory.
             let mut pairs = given.values.iter().zip(strides);
             let is_packed = pairs.all(|(given, stride)| *given == stride);
@@ -96,35 +96,27 @@ impl Annotation {
     }
 
     #[inline(never)]
-    fn unpacked<'a>(self, memory: Memory) -> Result<Descriptor<'a>, Error> {
-        let reading = self.reading.unwrap_or(Reading::of(&memory));
+    fn unpacked<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
         let device = self.device.unwrap_or(memory.device);
         let Some(found) = self.strided(&memory, &reading, device) else {
             return self.general(memory);
         };
-        let in_address = device.device_type.is_addressable();
-        Ok(Descriptor {
-            data: memory
-                .data
-                .wrapping_add(if in_address { found.start } else { 0 }),
-            byte_offset: if in_address { 0 } else { found.start as u64 },
-            dims: ShapeStrides::from_inline(found.shape, found.strides, found.rank),
-            dtype: reading.dtype,
-            device,
-            stream: self.stream,
-            read_only: found.read_only,
-            access: memory.access,
-            legacy: self.legacy,
-            release: self.release,
-            of: Of::Memory,
-            home: memory.home,
-            lifetime: PhantomData,
-        })
+        let dims = ShapeStrides::from_inline(found.shape, found.strides, found.rank);
+        let mut descriptor = self.descriptor(&memory, &reading, device, dims);
+        if device.device_type.is_addressable() {
+            descriptor.data = memory.data.wrapping_add(found.start);
+        } else {
+            descriptor.data = memory.data;
+            descriptor.byte_offset = found.start as u64;
+        }
+        descriptor.read_only = found.read_only;
+        Ok(descriptor)
     }
 
     /// A tensor in any layout and from any offset on, whose items are whole bytes.
     #[inline(always)]
-    fn strided(&self, memory: &Memory, reading: &Reading, device: Device) -> Option<Strided> {
+    fn strided(&self, memory: &LentMemory, reading: &Reading, device: Device) -> Option<Strided> {
         let (dtype, element) = (reading.dtype, reading.element_bits / 8);
         let item = dtype.itemsize_bits() / 8;
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
@@ -160,18 +152,18 @@ impl Annotation {
 
         let elements = || whole(to_usize(bytes - start), element);
         let mut shape = match (layout, &self.shape) {
-            (None, None) => InlineDims::one(to_i64(elements()?)),
+            (None, None) => InlineDims::single_axis(to_i64(elements()?)),
             (None, Some(given)) => {
-                let given = given.inline();
+                let given = given.inline_dims();
                 if given.has_hole() {
-                    given.filled(elements()?)?
+                    given.fill_hole(elements()?)?
                 } else {
                     given
                 }
             }
             (Some(layout), given) => {
-                let known = layout.shape.inline();
-                let given = given.as_ref().map(Dims::inline);
+                let known = layout.shape.inline_dims();
+                let given = given.as_ref().map(Dims::inline_dims);
                 if element != memory.element || !given.is_none_or(|it| known.agrees_with(it)) {
                     return None;
                 }
@@ -234,22 +226,23 @@ impl Annotation {
     ) -> Option<InlineDims> {
         let scaled = |stride: i64| stride.checked_mul(pitch);
         let known = match known {
-            Some(known) => Some(known.inline().map(scaled)?),
+            Some(known) => Some(known.inline_dims().try_map(scaled)?),
             None => None,
         };
         let given = match (&self.strides, known) {
             (StrideRule::None, Some(known)) => return Some(known),
-            (StrideRule::None, None) => shape.packed(Order::C, pitch)?,
-            (StrideRule::Order(order), _) => shape.packed(*order, pitch)?,
-            (StrideRule::Elements(given), _) => {
-                given.inline().filled_strides(shape, 1)?.map(scaled)?
-            }
+            (StrideRule::None, None) => shape.packed_dims(Order::C, pitch)?,
+            (StrideRule::Order(order), _) => shape.packed_dims(*order, pitch)?,
+            (StrideRule::Elements(given), _) => given
+                .inline_dims()
+                .filled_strides(shape, 1)?
+                .try_map(scaled)?,
             (StrideRule::Bytes(given), _) => {
                 let in_items = |stride: i64| (stride % item == 0).then_some(stride / item);
                 let given = given
-                    .inline()
+                    .inline_dims()
                     .filled_strides(shape, item.checked_mul(pitch)?)?;
-                given.map(in_items)?
+                given.try_map(in_items)?
             }
         };
         let agree = known.is_none_or(|known| known == given);
@@ -296,8 +289,8 @@ mod tests {
         parts.annotation.expect("possible parts")
     }
 
-    fn is_strided(annotation: &Annotation, memory: &Memory) -> bool {
-        let reading = annotation.reading.unwrap_or(Reading::of(memory));
+    fn is_strided(annotation: &Annotation, memory: &LentMemory) -> bool {
+        let reading = annotation.reading.unwrap_or(Reading::of_memory(memory));
         let device = annotation.device.unwrap_or(memory.device);
         annotation.strided(memory, &reading, device).is_some()
     }
@@ -321,7 +314,7 @@ mod tests {
 
     impl Described {
         /// Compares the three for one annotation.
-        fn compare(&mut self, annotation: &Annotation, memory: &Memory) {
+        fn compare(&mut self, annotation: &Annotation, memory: &LentMemory) {
             let general = annotation.clone().general(memory.clone());
             let wrong = "a fast path accepted what `general` refuses";
             if annotation.packed(memory).is_some() {
@@ -352,18 +345,18 @@ mod tests {
         fn compare_over<T: Element>(&mut self, annotation: &Annotation, elements: &[T]) {
             let memory = Loan::from(elements).memory;
             self.compare(annotation, &memory);
-            let access = Access::Exclusive.over::<T>();
-            let memory = Memory { access, ..memory };
+            let access = Access::Exclusive.for_elements::<T>();
+            let memory = LentMemory { access, ..memory };
             self.compare(annotation, &memory);
             let access = Access::Exclusive;
             self.compare(
                 annotation,
-                &Memory {
+                &LentMemory {
                     access,
                     ..memory.clone()
                 },
             );
-            let layout = |shape: &[i64], strides: &[i64], first| Memory {
+            let layout = |shape: &[i64], strides: &[i64], first| LentMemory {
                 layout: Some(OwnLayout {
                     shape: Dims::from(shape),
                     strides: Dims::from(strides),
@@ -377,7 +370,7 @@ mod tests {
             self.compare(annotation, &layout(&[2, 3], &[1, 2], 1));
             self.compare(annotation, &layout(&[2, 2], &[0, -1], 2));
             let device = Device::new(crate::DeviceType::VULKAN, 0);
-            self.compare(annotation, &Memory { device, ..memory });
+            self.compare(annotation, &LentMemory { device, ..memory });
         }
     }
 

@@ -1,23 +1,22 @@
-//! [`Parts`]: what an annotation says beside its data.
+//! [`Parts`]: the builder for a description; the keys of an annotation other than its data.
 //!
-//! The first refusal is kept to the end, so that an expansion needs no `?`. Each of those costs the compiler a match, a
-//! conversion and a way out: together a fifth of the time that it spends on a derived struct.
+//! The first error is stored until `describe`, so that derived code needs no `?`. Each `?` costs the compiler a match, a
+//! conversion and an early return: together a fifth of the time that it spends on a derived struct.
 //!
-//! All of it is inlined, always: called as functions, these methods would move the parts through memory, and a
-//! description would take three times as many instructions.
+//! All methods are `inline(always)`. Called as functions they would move the parts through memory, and a description would take
+//! three times as many instructions.
 
 use core::{marker::PhantomData, mem::size_of};
 
-use crate::layout::shape::{Numbers, offset};
+use crate::layout::shape::{NumberRole, check_offset};
 use crate::layout::{Dims, Int};
-use crate::loan::{Memory, axes_of};
+use crate::loan::{LentMemory, axes_of};
 use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order, ReleasePolicy};
 use crate::{Shape, StreamRef, Strides, abi};
 use crate::{describe::descriptor::Descriptor, element::Axes, stream::Queue};
 
-/// What an annotation says beside the data: everything the derive knows, and the builder for an
-/// implementation by hand. The first part that no tensor can have, such as a negative extent, is what
-/// [`Parts::describe`] refuses.
+/// The parts of an annotation other than the data, and the builder for an implementation by hand. The first part that no tensor
+/// can have, such as a negative extent, becomes the error of [`Parts::describe`].
 ///
 /// ```
 /// use dlpack_core::{Buffer, DLPack, Descriptor, Error, Parts};
@@ -39,13 +38,13 @@ use crate::{describe::descriptor::Descriptor, element::Axes, stream::Queue};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Parts<'a> {
-    /// The parts, or why the first of them that is impossible was refused.
+    /// The parts, or the error of the first invalid one.
     pub(super) annotation: Result<Annotation, Error>,
-    /// The stream lives so long.
+    /// The lifetime of the stream.
     lifetime: PhantomData<&'a ()>,
 }
 
-/// The parts themselves, each of them possible.
+/// The parts, each of which is valid by itself.
 #[derive(Clone, Debug)]
 pub(super) struct Annotation {
     pub(super) shape: Option<Dims>,
@@ -61,7 +60,7 @@ pub(super) struct Annotation {
     pub(super) release: ReleasePolicy,
 }
 
-/// Where the next element of an axis lies.
+/// How the distance between the elements of an axis is given.
 #[derive(Clone, Debug)]
 pub(super) enum StrideRule {
     None,
@@ -70,20 +69,20 @@ pub(super) enum StrideRule {
     Bytes(Dims),
 }
 
-/// What the bytes are read as, where that is not what they were lent as.
+/// The type as which the bytes are read, if it differs from the type of the loan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) dtype: DataType,
     pub(super) axes: &'static Axes,
     pub(super) element_bits: usize,
-    /// Whether reading any bytes as this type is right, or each must be looked at first.
+    /// Whether every bit pattern is a valid value. Otherwise the bytes must be checked first.
     pub(super) any_bits: bool,
 }
 
 impl Reading {
-    /// As the memory is lent.
+    /// Reads the memory as the type of the loan.
     #[inline]
-    pub(super) fn of(memory: &Memory) -> Self {
+    pub(super) fn of_memory(memory: &LentMemory) -> Self {
         Self {
             dtype: memory.dtype,
             axes: memory.axes,
@@ -100,7 +99,7 @@ impl Default for Parts<'_> {
 }
 
 impl<'a> Parts<'a> {
-    /// Nothing said: the tensor is what the data says it is.
+    /// No parts: the tensor is exactly the loan.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -128,18 +127,22 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Puts what nobody can refuse.
+    /// Sets a part that is always valid.
     #[inline(always)]
-    fn put(mut self, put: impl FnOnce(&mut Annotation)) -> Self {
+    fn set_part(mut self, put: impl FnOnce(&mut Annotation)) -> Self {
         if let Ok(annotation) = &mut self.annotation {
             put(annotation);
         }
         self
     }
 
-    /// Puts a part that was checked, unless an earlier one was refused.
+    /// Sets a part that was validated, unless an earlier part was invalid.
     #[inline(always)]
-    fn put_checked<T>(self, part: Result<T, Error>, put: impl FnOnce(&mut Annotation, T)) -> Self {
+    fn set_checked_part<T>(
+        self,
+        part: Result<T, Error>,
+        put: impl FnOnce(&mut Annotation, T),
+    ) -> Self {
         let annotation = match (self.annotation, part) {
             (Ok(mut annotation), Ok(part)) => {
                 put(&mut annotation, part);
@@ -150,7 +153,7 @@ impl<'a> Parts<'a> {
         Self { annotation, ..self }
     }
 
-    /// The extents of the axes in front of those of the element.
+    /// The shape, without the axes of the element type itself, which follow.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -162,11 +165,11 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn shape(self, shape: impl Shape) -> Self {
-        let shape = shape.into_dims(Numbers::Extents);
-        self.put_checked(shape, |annotation, shape| annotation.shape = Some(shape))
+        let shape = shape.into_dims(NumberRole::Extents);
+        self.set_checked_part(shape, |annotation, shape| annotation.shape = Some(shape))
     }
 
-    /// The strides of those axes, in elements.
+    /// The stride of each axis of [`shape`](Self::shape), in elements.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -177,13 +180,13 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn strides(self, strides: impl Strides) -> Self {
-        let strides = strides.into_dims(Numbers::Strides);
-        self.put_checked(strides, |to, strides| {
+        let strides = strides.into_dims(NumberRole::Strides);
+        self.set_checked_part(strides, |to, strides| {
             to.strides = StrideRule::Elements(strides)
         })
     }
 
-    /// The strides of those axes, in bytes.
+    /// The stride of each axis of [`shape`](Self::shape), in bytes.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -194,13 +197,13 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_strides(self, strides: impl Strides) -> Self {
-        let strides = strides.into_dims(Numbers::Strides);
-        self.put_checked(strides, |to, strides| {
+        let strides = strides.into_dims(NumberRole::Strides);
+        self.set_checked_part(strides, |to, strides| {
             to.strides = StrideRule::Bytes(strides)
         })
     }
 
-    /// The axis that moves fastest is the first one.
+    /// Packs the tensor in column-major order: the first axis varies fastest.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -214,7 +217,7 @@ impl<'a> Parts<'a> {
         self.order(Order::F)
     }
 
-    /// Which axis moves fastest, where that is known only at run time.
+    /// Packs the tensor in an order that is known only at run time.
     ///
     /// ```
     /// use dlpack_core::{Loan, Order, Parts};
@@ -225,10 +228,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn order(self, order: Order) -> Self {
-        self.put(|annotation| annotation.strides = StrideRule::Order(order))
+        self.set_part(|annotation| annotation.strides = StrideRule::Order(order))
     }
 
-    /// The elements in front of the first one.
+    /// The number of elements before the tensor's first element.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -239,10 +242,12 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn offset(self, elements: impl Int) -> Self {
-        self.put_checked(offset(&elements), |annotation, n| annotation.offset = n)
+        self.set_checked_part(check_offset(&elements), |annotation, n| {
+            annotation.offset = n
+        })
     }
 
-    /// The bytes in front of the first element.
+    /// The number of bytes before the tensor's first element.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -253,7 +258,9 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn byte_offset(self, bytes: impl Int) -> Self {
-        self.put_checked(offset(&bytes), |annotation, n| annotation.byte_offset = n)
+        self.set_checked_part(check_offset(&bytes), |annotation, n| {
+            annotation.byte_offset = n
+        })
     }
 
     /// Reads the bytes as elements of another type.
@@ -268,7 +275,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn elem<E: Element>(self) -> Self {
-        self.put(|annotation| {
+        self.set_part(|annotation| {
             annotation.reading = Some(Reading {
                 dtype: E::DTYPE,
                 axes: axes_of::<E>(),
@@ -290,7 +297,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn dtype(self, dtype: DataType) -> Self {
-        self.put(|annotation| {
+        self.set_part(|annotation| {
             annotation.reading = Some(Reading {
                 dtype,
                 axes: &Axes::NONE,
@@ -300,7 +307,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Where the memory lies: what the data says itself, or it is an error.
+    /// The device of the memory. An error if the data itself is on another device.
     ///
     /// ```
     /// use dlpack_core::{Device, Loan, Parts};
@@ -310,10 +317,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn device(self, device: Device) -> Self {
-        self.put(|annotation| annotation.device = Some(device))
+        self.set_part(|annotation| annotation.device = Some(device))
     }
 
-    /// The stream that the memory is written on.
+    /// The stream on which the memory is written.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts, StreamHandle};
@@ -325,10 +332,10 @@ impl<'a> Parts<'a> {
     #[inline(always)]
     pub fn stream(self, stream: impl Into<StreamRef<'a>>) -> Self {
         let stream = stream.into().queue;
-        self.put(|annotation| annotation.stream = Some(stream))
+        self.set_part(|annotation| annotation.stream = Some(stream))
     }
 
-    /// No consumer may write, even where the memory could be written.
+    /// Forbids consumers to write, even if the memory can be written.
     ///
     /// ```
     /// use dlpack_core::{LoanMut, Parts};
@@ -339,10 +346,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn read_only(self) -> Self {
-        self.put(|annotation| annotation.read_only = true)
+        self.set_part(|annotation| annotation.read_only = true)
     }
 
-    /// [`Parts::describe_mut`] fails if the memory cannot be written.
+    /// Makes [`Parts::describe_mut`] fail if the memory cannot be written.
     ///
     /// ```
     /// use dlpack_core::{Loan, LoanMut, Parts};
@@ -352,10 +359,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn writable(self) -> Self {
-        self.put(|annotation| annotation.writable = true)
+        self.set_part(|annotation| annotation.writable = true)
     }
 
-    /// Read-only data is refused to a consumer of the legacy struct, instead of copied for it.
+    /// Refuses read-only data to a consumer of the legacy struct, instead of copying it.
     ///
     /// ```
     /// use dlpack_core::{Buffer, DLPack, Descriptor, Error, ExportRequest, Parts};
@@ -373,11 +380,11 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn legacy_refuse(self) -> Self {
-        self.put(|annotation| annotation.legacy = LegacyPolicy::Refuse)
+        self.set_part(|annotation| annotation.legacy = LegacyPolicy::Refuse)
     }
 
-    /// What is said of legacy consumers and of freeing.
-    pub(crate) fn policies(self) -> Result<(LegacyPolicy, ReleasePolicy), Error> {
+    /// The policies for legacy consumers and for the release of device memory.
+    pub(crate) fn into_policies(self) -> Result<(LegacyPolicy, ReleasePolicy), Error> {
         let annotation = self.annotation?;
         Ok((annotation.legacy, annotation.release))
     }
@@ -391,10 +398,10 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn release_immediate(self) -> Self {
-        self.put(|annotation| annotation.release = ReleasePolicy::Immediate)
+        self.set_part(|annotation| annotation.release = ReleasePolicy::Immediate)
     }
 
-    /// The tensor over memory that is lent for reading.
+    /// Describes the tensor over memory that is lent for reading.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
@@ -405,14 +412,14 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     ///
-    /// A part that was refused, whatever would make the tensor reach outside the memory, or contradicts what the data says.
+    /// An invalid part, a tensor that would reach outside the memory, or a part that contradicts the data.
     #[inline(always)]
     pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
-        // The lifetime is that of the loan, here and below.
+        // The descriptor gets the lifetime of the loan.
         self.annotation?.over(loan.memory)
     }
 
-    /// The tensor over memory that is lent for writing.
+    /// Describes the tensor over memory that is lent for writing.
     ///
     /// ```
     /// use dlpack_core::{LoanMut, Parts};
@@ -424,7 +431,7 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
+    /// Those of [`Parts::describe`], and [`Error::NotWritable`] after [`Parts::writable`].
     #[inline(always)]
     pub fn describe_mut(self, loan: LoanMut<'a>) -> Result<Descriptor<'a>, Error> {
         let annotation = self.annotation?;

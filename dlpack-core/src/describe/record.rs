@@ -1,4 +1,4 @@
-//! Structs of different scalars: each field of an array of them is a strided tensor of its own.
+//! Structs of scalars: each field of a slice of such structs is a strided tensor.
 
 use core::{marker::PhantomData, mem::size_of, ops::Deref};
 
@@ -6,7 +6,7 @@ use crate::describe::{descriptor::Descriptor, parts::Parts};
 use crate::element::{Axes, RecordLayout};
 use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
-/// A `#[repr(C)]` struct whose fields are columns of a table, and fields of a structured array; derived.
+/// A `#[repr(C)]` struct with one column of a table, and one field of a structured array, for each field; derived.
 ///
 /// ```
 /// use dlpack_core::{DLPackTensors, Record};
@@ -33,21 +33,21 @@ use crate::{Element, Error, Loan, loan::facts::NamedFacts};
     note = "add `#[derive(Record)]` and `#[repr(C)]` to `{Self}`"
 )]
 pub trait Record: Sized + Send + Sync + 'static {
-    /// The columns, in the order of the fields.
+    /// The names of the columns, in the order of the fields.
     const NAMES: &'static [&'static str];
 
     /// The fields, and where they lie in the struct; no fields where the trait is implemented by hand.
     const LAYOUT: &'static RecordLayout = &RecordLayout::of::<Self>(&[]);
 
-    /// What their types say; see [`assert_exports!`](crate::assert_exports).
+    /// What the field types prove at compile time; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const COLUMNS: NamedFacts = &[];
 
-    /// What is written about those that have a `///`.
+    /// The doc comments of the fields that have one.
     #[doc(hidden)]
     const DOCS: NamedDocs = &[];
 
-    /// The column of this name over a slice of records.
+    /// Describes the column of this name over a slice of records.
     ///
     /// ```
     /// use dlpack_core::Record;
@@ -64,8 +64,8 @@ pub trait Record: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] where a record is no whole number of
-    /// items of this column.
+    /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] if the size of a record is no multiple of the size of the column's
+    /// items.
     fn column<'a>(rows: &'a [Self], name: &str) -> Result<Descriptor<'a>, Error>;
 }
 
@@ -167,11 +167,11 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Names, and what is written about each.
+/// Pairs of a name and its doc comment.
 #[doc(hidden)]
 pub type NamedDocs = &'static [(&'static str, &'static str)];
 
-/// A list of records: anything that dereferences to a slice of them.
+/// A list of records: any type that dereferences to a slice of them.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no columns",
@@ -179,7 +179,7 @@ pub type NamedDocs = &'static [(&'static str, &'static str)];
     note = "`R` is a `#[repr(C)]` struct that derives `Record`"
 )]
 pub trait Columns {
-    /// What the rows are.
+    /// The type of a row.
     type Record: Record;
     /// The rows.
     fn rows(&self) -> &[Self::Record];
@@ -201,7 +201,7 @@ impl<L: Deref<Target: Rows>> Columns for L {
     note = "`R` is a `#[repr(C)]` struct that derives `Record`"
 )]
 pub trait Rows {
-    /// What the rows are.
+    /// The type of a row.
     type Record: Record;
     /// The rows.
     fn slice(&self) -> &[Self::Record];
@@ -215,16 +215,17 @@ impl<R: Record> Rows for [R] {
     }
 }
 
-/// The columns of a list; read where another call already complains that it has none.
+/// The constants of a list's columns. If `L` has no columns, the defaults of `private::probe::Unsaid` apply, so that the error
+/// is only reported once, by the call that needs the columns.
 #[doc(hidden)]
 pub struct Table<L: ?Sized>(PhantomData<L>);
 
 impl<L: Columns + ?Sized> Table<L> {
-    /// Their names.
+    /// The names of the columns.
     pub const NAMES: &'static [&'static str] = L::Record::NAMES;
-    /// What their types say.
+    /// What the column types prove at compile time.
     pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
-    /// What is written about them.
+    /// The doc comments of the columns.
     pub const DOCS: NamedDocs = L::Record::DOCS;
 
     /// The records in it.
@@ -234,7 +235,7 @@ impl<L: Columns + ?Sized> Table<L> {
     }
 }
 
-/// The column that `field` picks out of each row.
+/// Describes the column of the field that `field` borrows from each row.
 #[doc(hidden)]
 pub fn record_column<'a, R: Record, F: Element>(
     rows: &'a [R],

@@ -1,8 +1,8 @@
-//! The export block: C struct, owner, shape and strides in one allocation; and the deleter that frees it.
+//! The export block: the C struct, the owner, and shape and strides in one allocation, and the deleter that frees it.
 //!
 //! ```text
 //! manager_ctx ─▶ [ C struct, 80 bytes | owner | shape | strides ]
-//!        └ in its low bits the `Capacity`: how many axes fit, and whether shape and strides are on the heap instead
+//!        └ low bits hold the `Capacity`: how many axes fit, and whether shape and strides are on the heap instead
 //! ```
 #![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
@@ -12,47 +12,47 @@ use core::{alloc::Layout, ffi::c_void, marker::PhantomData, mem::offset_of};
 
 use crate::describe::descriptor::Descriptor;
 use crate::export::dims_storage::{Capacity, free_heap};
-use crate::layout::cut::Cut;
 use crate::layout::shape_strides::ShapeStrides;
+use crate::layout::views::LayoutView;
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::{c_struct::Struct, managed::BlockTable, managed::Ours};
+use crate::tensor::{c_struct::ManagedStruct, managed::BlockVtable, managed::ExportFacts};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
-/// The C struct of either version; which one is fixed by the deleter in it.
+/// The C struct of either DLPack version. The deleter inside it tells which one.
 #[repr(C)]
 union Header {
     versioned: abi::DLManagedTensorVersioned,
     legacy: abi::DLManagedTensor,
 }
 
-/// One export: the struct that the consumer gets, the owner of the memory, and shape and strides, whose number is not part of
-/// the type.
+/// One export: the struct for the consumer, the owner of the memory, then shape and strides. The number of axes is not part of
+/// the type, so `dims` only marks where they begin.
 #[repr(C, align(16))]
-pub(crate) struct Block<O> {
+pub(crate) struct ExportBlock<O> {
     header: Header,
     owner: O,
     dims: [i64; 0],
 }
 
-/// A block and its capacity. C carries both as `manager_ctx`, the capacity in the low bits of the address.
-struct Context<O> {
-    block: *mut Block<O>,
+/// A block and its capacity. C carries both as `manager_ctx`, with the capacity in the low bits of the address.
+struct ManagerContext<O> {
+    block: *mut ExportBlock<O>,
     capacity: Capacity,
 }
 
-impl<O> Clone for Context<O> {
+impl<O> Clone for ManagerContext<O> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<O> Copy for Context<O> {}
+impl<O> Copy for ManagerContext<O> {}
 
-impl<O> Context<O> {
-    const DIMS: usize = offset_of!(Block<O>, dims);
+impl<O> ManagerContext<O> {
+    const DIMS: usize = offset_of!(ExportBlock<O>, dims);
 
     #[inline(always)]
-    fn of(context: *mut c_void) -> Self {
+    fn from_raw(context: *mut c_void) -> Self {
         Self {
             block: context.map_addr(|address| address & !Capacity::BITS).cast(),
             capacity: Capacity::from_bits(context.addr()),
@@ -60,388 +60,403 @@ impl<O> Context<O> {
     }
 
     #[inline(always)]
-    fn raw(self) -> *mut c_void {
+    fn to_raw(self) -> *mut c_void {
         let block = self.block.cast::<c_void>();
-        block.map_addr(|address| address | self.capacity.bits())
+        block.map_addr(|address| address | self.capacity.to_bits())
     }
 
     #[inline(always)]
-    fn layout(self) -> Layout {
-        Self::layout_with(self.capacity)
+    fn block_layout(self) -> Layout {
+        Self::layout_for(self.capacity)
     }
 
     #[inline(always)]
-    fn layout_with(capacity: Capacity) -> Layout {
-        let dims = 2 * size_of::<i64>() * capacity.axes();
-        let align = align_of::<Block<O>>();
-        // SAFETY: the alignment of a type, and a size that is some bytes more than that of one.
+    fn layout_for(capacity: Capacity) -> Layout {
+        let dims = 2 * size_of::<i64>() * capacity.max_axes();
+        let align = align_of::<ExportBlock<O>>();
+        // SAFETY: the alignment is that of a type, and the size exceeds a type's size by at most a few dozen bytes.
         unsafe { Layout::from_size_align_unchecked(Self::DIMS + dims, align) }
     }
 
-    /// Where shape and strides are, or the pointer to them.
+    /// The address of shape and strides, or of the pointer to them if they are on the heap.
     ///
     /// # Safety
     ///
-    /// The context is that of a block that was not freed.
+    /// The block is allocated and not freed.
     #[inline(always)]
-    unsafe fn dims(self) -> *mut i64 {
-        // SAFETY: inside the block, which begins with everything else.
+    unsafe fn dims_address(self) -> *mut i64 {
+        // SAFETY: the offset lies inside the block: `layout_for` adds the dims after `DIMS` bytes.
         unsafe { self.block.byte_add(Self::DIMS) }.cast()
     }
 
-    /// Drops the owner where it lies, and frees the block even if that panics.
+    /// Drops the owner in place and frees the block, even if the drop panics.
     ///
     /// # Safety
     ///
-    /// `context` is that of a block with its owner, which nobody uses afterwards.
+    /// `context` belongs to a block with an initialised owner, and no code uses the block afterwards.
     #[inline(always)]
-    unsafe fn release(context: *mut c_void) {
-        let _free = Free::<O>(context, PhantomData);
-        // SAFETY: the place of the owner inside the block.
-        let owner = unsafe { addr_of_mut!((*Self::of(context).block).owner) };
-        // SAFETY: it was initialised when the block was made, and this is the one drop.
+    unsafe fn drop_and_free(context: *mut c_void) {
+        let _free = FreeBlockOnDrop::<O>(context, PhantomData);
+        // SAFETY: by this function's contract the block is allocated, so the address of its field is inside it.
+        let owner = unsafe { addr_of_mut!((*Self::from_raw(context).block).owner) };
+        // SAFETY: `UnfinishedExport::try_new` initialised the owner, and it is dropped only here.
         unsafe { owner.drop_in_place() };
     }
 }
 
-/// Frees a block, and shape and strides on the heap, but does not drop the owner. It reads the capacity last: kept across the
-/// drop of the owner, that would cost a register.
-struct Free<O>(*mut c_void, PhantomData<O>);
+/// Frees a block, and shape and strides on the heap, without dropping the owner. The capacity is read last: a copy kept across
+/// the drop of the owner would cost a register.
+struct FreeBlockOnDrop<O>(*mut c_void, PhantomData<O>);
 
-impl<O> Drop for Free<O> {
+impl<O> Drop for FreeBlockOnDrop<O> {
     #[inline(always)]
     fn drop(&mut self) {
-        let context = Context::<O>::of(self.0);
+        let context = ManagerContext::<O>::from_raw(self.0);
         if context.capacity.is_on_heap() {
-            // SAFETY: made only of a block that was not freed.
-            let place = unsafe { context.dims() };
-            // SAFETY: the capacity says that the pointer is there, and the block is freed below.
+            // SAFETY: `FreeBlockOnDrop` is created only for a block that is still allocated.
+            let place = unsafe { context.dims_address() };
+            // SAFETY: `is_on_heap` says that a heap pointer is stored there, and the block that stores it is freed below.
             unsafe { free_heap(place) };
         }
-        // SAFETY: allocated with this layout, and nothing in it is used any more.
-        unsafe { dealloc(context.block.cast(), context.layout()) };
+        // SAFETY: the block was allocated with this layout, and its owner was dropped or moved out before.
+        unsafe { dealloc(context.block.cast(), context.block_layout()) };
     }
 }
 
-/// Frees the block that a struct's `manager_ctx` leads to, and gives its owner.
+/// Frees the block that `manager_ctx` points to and returns its owner.
 ///
 /// # Safety
 ///
-/// `context` is that of a block with an owner of this type, which nobody uses afterwards.
+/// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 #[inline]
-pub(super) unsafe fn take<O>(context: *mut c_void) -> O {
-    let _free = Free::<O>(context, PhantomData);
-    // SAFETY: the place of the owner inside the block.
-    let owner = unsafe { addr_of_mut!((*Context::<O>::of(context).block).owner) };
-    // SAFETY: it was initialised when the block was made, and is moved out of it.
+pub(super) unsafe fn take_owner<O>(context: *mut c_void) -> O {
+    let _free = FreeBlockOnDrop::<O>(context, PhantomData);
+    // SAFETY: by this function's contract the block is allocated, so the address of its field is inside it.
+    let owner = unsafe { addr_of_mut!((*ManagerContext::<O>::from_raw(context).block).owner) };
+    // SAFETY: `UnfinishedExport::try_new` initialised the owner; `_free` frees the block without dropping it again.
     unsafe { owner.read() }
 }
 
-/// A block that has its owner but is no tensor yet: dropped, it drops the owner and nothing is lost.
-pub(crate) struct Unfinished<O>(Context<O>);
+/// A block with its owner but without a tensor yet. Dropping it drops the owner and frees the block.
+pub(crate) struct UnfinishedExport<O>(ManagerContext<O>);
 
-// SAFETY: it is the one way to the owner, which is `Send`, and to a block that nobody else knows.
-unsafe impl<O: Send> Send for Unfinished<O> {}
+// SAFETY: this value is the only handle to the block, and the owner in it is `Send`.
+unsafe impl<O: Send> Send for UnfinishedExport<O> {}
 
-impl<O: Send + 'static> Unfinished<O> {
-    /// Moves the owner to its final address. Without memory it is dropped.
+impl<O: Send + 'static> UnfinishedExport<O> {
+    /// Allocates a block and moves the owner to its final address. If the allocation fails, the owner is dropped.
     #[inline]
     pub(crate) fn new(owner: O, capacity: Capacity) -> Result<Self, Error> {
-        let bytes = Context::<O>::layout_with(capacity).size();
+        let bytes = ManagerContext::<O>::layout_for(capacity).size();
         Self::try_new(owner, capacity).map_err(|()| Error::OutOfMemory { bytes })
     }
 
     #[inline(always)]
     pub(crate) fn try_new(owner: O, capacity: Capacity) -> Result<Self, ()> {
-        // SAFETY: a block is never of size 0; it begins with a header.
-        let block = unsafe { alloc(Context::<O>::layout_with(capacity)) }.cast::<Block<O>>();
+        // SAFETY: the layout's size is not 0, since a block begins with a header.
+        let block =
+            unsafe { alloc(ManagerContext::<O>::layout_for(capacity)) }.cast::<ExportBlock<O>>();
         if block.is_null() {
-            drop_aside(owner);
+            drop_out_of_line(owner);
             return Err(());
         }
-        // SAFETY: the place of the owner inside the block that was just allocated.
+        // SAFETY: the block was just allocated with space for the owner.
         let place = unsafe { addr_of_mut!((*block).owner) };
-        // SAFETY: it is aligned, not initialised yet, and only ours.
+        // SAFETY: `place` is aligned by the block's layout, and no other code has a pointer to the new block.
         unsafe { place.write(owner) };
-        Ok(Self(Context { block, capacity }))
+        Ok(Self(ManagerContext { block, capacity }))
     }
 
-    /// Drops it, out of line: hardly any block is.
+    /// Drops the block out of line, since callers hardly ever need to.
     #[cold]
     #[inline(never)]
-    pub(crate) fn discard(self) {}
+    pub(crate) fn drop_out_of_line(self) {}
 
-    /// Drops it before the error is returned: a value that is returned while that panics is lost.
+    /// Drops the block before the error is returned: if the drop panicked while the error was being returned, the error would
+    /// leak.
     #[cold]
     #[inline(never)]
-    pub(crate) fn fail(self, error: Error) -> Error {
+    pub(crate) fn drop_and_return(self, error: Error) -> Error {
         drop(self);
         error
     }
 
     pub(crate) fn owner(&self) -> &O {
-        // SAFETY: `new` initialised the owner.
+        // SAFETY: `try_new` initialised the owner.
         unsafe { &(*self.0.block).owner }
     }
 
     pub(crate) fn owner_mut(&mut self) -> &mut O {
-        // SAFETY: `new` initialised the owner, and `&mut self` is the only way to it.
+        // SAFETY: `try_new` initialised the owner, and `&mut self` makes the access exclusive.
         unsafe { &mut (*self.0.block).owner }
     }
 
-    /// The owner, for as long as the caller keeps it: its address is final, whatever the block becomes.
+    /// The owner, with a lifetime that the caller chooses. Its address stays the same when the block becomes a tensor.
     ///
     /// # Safety
     ///
-    /// The result, and what borrows from it, is not read or written any more once the block or the tensor that is
-    /// made of it is dropped or handed on, nor while another method gives the owner.
+    /// The result, and anything borrowed from it, is not used after the block, or the tensor made from it, is dropped or given
+    /// to other code, nor while the result of another method borrows the owner.
     #[inline]
     pub(crate) unsafe fn owner_in_place<'a>(&mut self) -> &'a mut O {
-        // SAFETY: `new` initialised the owner; the caller vouches for the rest.
+        // SAFETY: `try_new` initialised the owner. By this function's contract the reference is not used after the owner is
+        // gone, nor beside another one.
         unsafe { &mut (*self.0.block).owner }
     }
 
-    /// Fills in the rest and lets go of the block: from here on its deleter owns it.
+    /// Writes the tensor's fields into the block and returns the tensor. From now on its deleter owns the block.
     #[inline(always)]
-    pub(crate) fn finish(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
-        self.finish_as(Self::PLAIN, tensor, plan)
+    pub(crate) fn into_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
+        self.into_tensor_with(Self::PLAIN, tensor, plan)
     }
 
-    const PLAIN: &'static BlockTable = &BlockTable {
-        dims: Context::<O>::DIMS,
+    const PLAIN: &'static BlockVtable = &BlockVtable {
+        dims: ManagerContext::<O>::DIMS,
         to_legacy: to_legacy::<O>,
         stream: |_| None,
     };
 
     #[inline(always)]
-    fn finish_as(
+    fn into_tensor_with(
         self,
-        block: &'static BlockTable,
+        block: &'static BlockVtable,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
-        let header = self.fill(tensor, plan);
+        let header = self.into_versioned(tensor, plan);
         let tensor = match plan.abi {
-            Abi::Versioned => Struct::Versioned(header),
-            // SAFETY: it is the header of this very block, which nobody else knows yet.
-            Abi::Legacy => Struct::Legacy(unsafe { to_legacy::<O>(header) }),
+            Abi::Versioned => ManagedStruct::Versioned(header),
+            // SAFETY: `into_versioned` returned the header of this block, with an owner of type `O`, and no other code has it
+            // yet.
+            Abi::Legacy => ManagedStruct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
-        let ours = Ours {
+        let ours = ExportFacts {
             block,
             legacy,
-            sole: true,
+            is_unique: true,
         };
-        Managed::ours(tensor, ours, access)
+        Managed::from_export(tensor, ours, access)
     }
 
-    /// The same, in the struct of DLPack 1.0 and later and as a bare pointer.
+    /// Writes the struct of DLPack 1.0 and later into the block and returns a pointer to it, without the [`Managed`] that
+    /// [`into_tensor`](Self::into_tensor) builds.
     #[inline(always)]
-    pub(crate) fn fill(
+    pub(crate) fn into_versioned(
         self,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
         let mut context = self.0;
         core::mem::forget(self);
-        // SAFETY: `new` allocated the block.
-        let place = unsafe { context.dims() };
-        // SAFETY: the block was allocated with this capacity, and nothing was stored in it yet.
-        let [shape, strides] = unsafe { tensor.dims.store(place, &mut context.capacity) };
+        // SAFETY: `try_new` allocated the block, and it was not freed.
+        let place = unsafe { context.dims_address() };
+        // SAFETY: the block was allocated with this capacity, and nothing has been stored in it yet.
+        let [shape, strides] = unsafe { tensor.dims.store_in_block(place, &mut context.capacity) };
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
-            manager_ctx: context.raw(),
+            manager_ctx: context.to_raw(),
             deleter: Some(delete_versioned::<O>),
             flags: plan.flags,
             dl_tensor: abi::DLTensor {
                 data: tensor.data.cast(),
                 device: plan.device.into(),
-                ndim: ndim(tensor.rank()),
+                ndim: ndim_from_rank(tensor.rank()),
                 dtype: tensor.dtype.into(),
                 shape,
                 strides,
                 byte_offset: tensor.byte_offset,
             },
         };
-        // A block begins with its header.
+        // The header is at offset 0 of the block, as asserted below.
         let header = context.block.cast::<abi::DLManagedTensorVersioned>();
-        // SAFETY: it is aligned and only ours.
+        // SAFETY: the block is aligned for its header, and no other code has a pointer to it.
         unsafe { header.write(managed) };
-        // SAFETY: `new` allocated the block.
+        // SAFETY: `try_new` returned an error if the block was null.
         unsafe { NonNull::new_unchecked(header) }
     }
 }
 
-/// Makes of a tensor in a block of ours the part of it that is described, where it stands.
+/// Turns a tensor that lies in an export block into a view of itself, without a new allocation.
 ///
 /// # Panics
 ///
-/// If it is no tensor of ours.
-pub(super) fn narrow(
+/// If this crate did not export the tensor.
+pub(super) fn narrow_in_place(
     tensor: &mut Managed,
-    cut: impl FnOnce(&mut Cut) -> Result<(), Error>,
+    change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (_, context, dims) = tensor.block_mut();
-    // The type of the owner is not known, and what is used here does not depend on it.
-    let mut block = Context::<()>::of(*context);
-    let mut part = Descriptor::of_mut(tensor)?;
-    part.cut(cut)?;
-    let (data, byte_offset, rank) = (part.data, part.byte_offset, part.rank());
-    let mut new = if rank <= block.capacity.axes() {
-        part.dims
+    // The owner's type is not known here. No part of `ManagerContext` that is used below depends on it.
+    let mut block = ManagerContext::<()>::from_raw(*context);
+    let mut view = Descriptor::of_tensor_mut(tensor)?;
+    view.apply_view(change)?;
+    let (data, byte_offset, rank) = (view.data, view.byte_offset, view.rank());
+    let mut new = if rank <= block.capacity.max_axes() {
+        view.dims
     } else {
-        ShapeStrides::on_heap(part.shape(), part.strides())?
+        ShapeStrides::on_heap(view.shape(), view.strides())?
     };
-    // SAFETY: inside the block, by the table that belongs to it.
+    // SAFETY: `dims` comes from the block's own table, so the offset lies inside the block.
     let place = unsafe { block.block.byte_add(dims) }.cast::<i64>();
     if block.capacity.is_on_heap() {
         block.capacity = block.capacity.without_heap();
-        // SAFETY: the capacity said that the pointer is there; the tensor gets another shape and strides below.
+        // SAFETY: `is_on_heap` said that a heap pointer is stored there. The tensor gets a new shape and new strides below.
         unsafe { free_heap(place) };
     }
     let (head, context, _) = tensor.block_mut();
-    // SAFETY: the place of shape and strides in this block, which only its `Managed` reaches.
-    let places = unsafe { new.store(place, &mut block.capacity) };
+    // SAFETY: `place` is this block's storage for `capacity.max_axes()` axes, which only its `Managed` reaches. A heap pointer
+    // that was stored there has been freed.
+    let places = unsafe { new.store_in_block(place, &mut block.capacity) };
     [head.shape, head.strides] = places;
-    *context = block.raw();
-    head.ndim = ndim(rank);
+    *context = block.to_raw();
+    head.ndim = ndim_from_rank(rank);
     (head.data, head.byte_offset) = (data.cast(), byte_offset);
     Ok(())
 }
 
-/// The owner of a tensor, if that is in a block of ours with an owner of this type.
+/// The owner of a tensor, if the tensor lies in an export block of this crate with an owner of type `O`.
 ///
-/// On a device there is a link around the owner, by which it is freed behind the consumer's work. One who exports it again
-/// has a link of his own: that does as well if it leads to the stream that `described` is written on, and to none further.
+/// For device memory the owner is wrapped in a [`StreamOwner`], which frees it after the consumer's work. A re-export has a
+/// stream binding of its own, so it may skip the wrapper, provided that the wrapper is bound to the stream that `described` is
+/// written on and to no other.
 ///
 /// # Safety
 ///
-/// No owner of another type contains an `O`, and only the drop of an `O` does what that does.
-pub(super) unsafe fn owner<'a, O: Send + 'static>(
+/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
+pub(super) unsafe fn owner_of<'a, O: Send + 'static>(
     tensor: &'a Managed,
     described: &Descriptor<'_>,
 ) -> Option<&'a O> {
     let Descriptor { device, stream, .. } = *described;
-    // SAFETY: passed on to the caller.
-    let plain = unsafe { exactly::<O>(tensor) };
-    if plain.is_some() || device.device_type.api().is_none() {
+    // SAFETY: same contract as this function's.
+    let plain = unsafe { owner_if_exactly::<O>(tensor) };
+    if plain.is_some() || device.device_type.stream_api().is_none() {
         return plain;
     }
-    // SAFETY: passed on to the caller.
-    let shared = || unsafe { exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
-    // SAFETY: as above.
-    let moved = || unsafe { exactly::<StreamOwner<Unfinished<O>>>(tensor) }?.owner(device, stream);
-    shared().or_else(|| moved().map(Unfinished::owner))
+    // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
+    // it.
+    let shared = || unsafe { owner_if_exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
+    // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
+    // it.
+    let moved = || {
+        unsafe { owner_if_exactly::<StreamOwner<UnfinishedExport<O>>>(tensor) }?
+            .owner(device, stream)
+    };
+    shared().or_else(|| moved().map(UnfinishedExport::owner))
 }
 
+/// The owner of a tensor, if it is exactly of type `O` and not wrapped in a [`StreamOwner`].
+///
 /// # Safety
 ///
-/// As [`owner`], of this very type.
-pub(super) unsafe fn exactly<O>(tensor: &Managed) -> Option<&O> {
+/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
+pub(super) unsafe fn owner_if_exactly<O>(tensor: &Managed) -> Option<&O> {
     let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
-    // SAFETY: a deleter of this address has the code that drops such an owner: by the caller's contract the block
-    // is one of this type. It is there until the tensor is released, and nobody else uses its owner.
-    Some(unsafe { &(*Context::<O>::of(context).block).owner })
+    // SAFETY: two deleters have the same address only if they have the same code. By this function's contract no other owner
+    // type's deleter has this code, so the block's owner is an `O`. The block lives until the tensor is released, and no other
+    // code uses its owner.
+    Some(unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner })
 }
 
 #[inline(always)]
-fn ndim(rank: usize) -> i32 {
+fn ndim_from_rank(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
 }
 
-/// Drops what hardly ever has to be, out of the way.
+/// Drops the owner out of line, since allocation hardly ever fails.
 #[cold]
 #[inline(never)]
-fn drop_aside<O>(_: O) {}
+fn drop_out_of_line<O>(_: O) {}
 
-impl<O: Send + 'static> Unfinished<StreamOwner<O>> {
-    const STREAMED: &'static BlockTable = &BlockTable {
-        dims: Context::<StreamOwner<O>>::DIMS,
+impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
+    const STREAMED: &'static BlockVtable = &BlockVtable {
+        dims: ManagerContext::<StreamOwner<O>>::DIMS,
         to_legacy: to_legacy::<StreamOwner<O>>,
-        stream: stream::<O>,
+        stream: stream_of_owner::<O>,
     };
 
-    /// As [`finish`](Unfinished::finish), for memory that is written on a stream.
-    pub(crate) fn finish_streamed(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
-        self.finish_as(Self::STREAMED, tensor, plan)
+    /// Like [`into_tensor`](UnfinishedExport::into_tensor), for an owner that is bound to the stream that writes the memory.
+    pub(crate) fn into_streamed_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
+        self.into_tensor_with(Self::STREAMED, tensor, plan)
     }
 }
 
-/// The stream that an owner's memory is written on.
+/// The stream on which the owner's memory is written.
 ///
 /// # Safety
 ///
-/// `context` is that of a block with such an owner.
-unsafe fn stream<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
-    let block = Context::<StreamOwner<O>>::of(context).block;
-    // SAFETY: a block of this type, which lives since the caller knows it.
+/// `context` belongs to a live block with a `StreamOwner<O>` as its owner.
+unsafe fn stream_of_owner<O: Send + 'static>(context: *mut c_void) -> Option<Queue> {
+    let block = ManagerContext::<StreamOwner<O>>::from_raw(context).block;
+    // SAFETY: by this function's contract the block is live and has this type.
     let owner = unsafe { &(*block).owner };
     owner.link().queue()
 }
 
-impl<O> Drop for Unfinished<O> {
+impl<O> Drop for UnfinishedExport<O> {
     fn drop(&mut self) {
-        // SAFETY: `new` made it, and nobody else knows it.
-        unsafe { Context::<O>::release(self.0.raw()) };
+        // SAFETY: `try_new` initialised the block, and this value is the only handle to it.
+        unsafe { ManagerContext::<O>::drop_and_free(self.0.to_raw()) };
     }
 }
 
 /// The deleter of a versioned export.
 unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
-    // SAFETY: a consumer passes the struct that it was given.
+    // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: it is that of our block, and a consumer calls the deleter once.
-    unsafe { release::<O, true>(context) };
+    // SAFETY: `into_versioned` set this deleter together with this block as `manager_ctx`, and a consumer calls it once.
+    unsafe { release_block::<O, true>(context) };
 }
 
 /// The deleter of a legacy export.
 unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
-    // SAFETY: a consumer passes the struct that it was given.
+    // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: it is that of our block, and a consumer calls the deleter once.
-    unsafe { release::<O, false>(context) };
+    // SAFETY: `to_legacy` set this deleter in a block of this type, and a consumer calls it once.
+    unsafe { release_block::<O, false>(context) };
 }
 
-/// Drops the owner and frees the block. Found through `manager_ctx`, since a consumer may have
-/// overwritten the lists. A panic of the owner ends here: unwinding into C would abort.
+/// Drops the owner and frees the block. The block is found through `manager_ctx`, since a consumer may have overwritten the
+/// pointers to shape and strides. A panic of the owner's drop is caught here: unwinding into C would abort.
 ///
-/// What only one deleter calls is compiled into it.
+/// `VERSIONED` makes one instance for each deleter, so that the compiler inlines each into its only caller.
 ///
 /// # Safety
 ///
-/// `context` is that of a block of this type, which nobody uses afterwards.
+/// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 // CAP-11, ABI-10
 #[inline]
-unsafe fn release<O, const VERSIONED: bool>(context: *mut c_void) {
-    // SAFETY: the caller gives the block up.
-    contain_panic(move || unsafe { Context::<O>::release(context) });
+unsafe fn release_block<O, const VERSIONED: bool>(context: *mut c_void) {
+    // SAFETY: same contract as this function's.
+    contain_panic(move || unsafe { ManagerContext::<O>::drop_and_free(context) });
 }
 
-/// Replaces the header of a block by the legacy one.
+/// Replaces the header of a block by the struct from before DLPack 1.0.
 ///
 /// # Safety
 ///
-/// `tensor` is the header of a block with an owner of this type, which nobody else uses.
+/// `tensor` is the header of a block with an owner of type `O`, and no other code uses it.
 unsafe fn to_legacy<O>(
     tensor: NonNull<abi::DLManagedTensorVersioned>,
 ) -> NonNull<abi::DLManagedTensor> {
-    // SAFETY: the caller passes a valid header.
+    // SAFETY: by this function's contract `tensor` points to a valid header.
     let versioned = unsafe { tensor.read() };
     let legacy = abi::DLManagedTensor {
         dl_tensor: versioned.dl_tensor,
         manager_ctx: versioned.manager_ctx,
         deleter: Some(delete_legacy::<O>),
     };
-    // The block's own address has provenance over all of it; the header stands at its start.
-    let header = Context::<O>::of(versioned.manager_ctx)
+    // `manager_ctx` has provenance over the whole block; `tensor` might only have it over the header.
+    let header = ManagerContext::<O>::from_raw(versioned.manager_ctx)
         .block
         .cast::<abi::DLManagedTensor>();
-    // SAFETY: the header is a union with room and alignment for both structs.
+    // SAFETY: the header is a union of both structs, so it is large enough and aligned for either.
     unsafe { header.write(legacy) };
     NonNull::new(header).expect("inside a block")
 }
 
 const _: () = {
-    assert!(offset_of!(Block<()>, header) == 0);
-    assert!(Capacity::BITS < align_of::<Block<()>>());
+    assert!(offset_of!(ExportBlock<()>, header) == 0);
+    assert!(Capacity::BITS < align_of::<ExportBlock<()>>());
 };

@@ -1,38 +1,39 @@
-//! Exports of memory that is not the processor's own: in the order of streams, copied by drivers, or as it is.
+//! Exports of device memory: shared in stream order, or copied by the driver.
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 #[cfg(feature = "std")]
-use crate::export::copies;
+use crate::export::device_copies;
 use crate::export::dims_storage::Capacity;
-use crate::export::fresh::copy_on_host;
-use crate::export::ways::without_owner;
-use crate::request::{Consumer, Plan, consumer::reader, plan::Way};
+use crate::export::finish::finish_without_owner;
+use crate::export::host_memory::copy_on_host;
+use crate::request::{Consumer, Plan, consumer::consumer_of, plan::TransferPath};
 use crate::stream::link::{Link, order};
 use crate::stream::{owner::StreamOwner, rules::Origin};
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
-/// Puts a tensor together whose memory is not the processor's own. Its owner goes where it has to be: work on the
-/// memory may be pending.
+/// Finishes an export of memory that is not host memory. If work on the memory may be pending, the owner is bound to the stream.
 #[cold]
 #[inline(never)]
-pub(crate) fn finish<O: Send + 'static>(
+pub(crate) fn finish_on_device<O: Send + 'static>(
     owner: O,
-    way: Way,
+    path: TransferPath,
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let origin = descriptor.origin();
-    match (way, origin) {
-        (Way::Share, Some(origin)) => finish_streamed(owner, origin, descriptor, plan, request),
-        (Way::Share, None) => {
-            let capacity = Capacity::of_rank(descriptor.rank());
-            Ok(Unfinished::new(owner, capacity)?.finish(descriptor, plan))
+    let origin = descriptor.stream_origin();
+    match (path, origin) {
+        (TransferPath::Share, Some(origin)) => {
+            finish_in_stream_order(owner, origin, descriptor, plan, request)
         }
-        (Way::CopyHost | Way::CopyDevice | Way::AlreadyCopied, _) => {
-            let tensor = without_owner(descriptor, plan, request);
+        (TransferPath::Share, None) => {
+            let capacity = Capacity::of_rank(descriptor.rank());
+            Ok(UnfinishedExport::new(owner, capacity)?.into_tensor(descriptor, plan))
+        }
+        (TransferPath::CopyHost | TransferPath::CopyDevice | TransferPath::AlreadyCopied, _) => {
+            let tensor = finish_without_owner(descriptor, plan, request);
             if let Some(origin) = origin {
-                // It is not needed, but dropped like any other: in its own context, and not while its stream captures.
+                // The owner is not needed. It is still dropped in its own context, and not while its stream captures.
                 drop(StreamOwner::new(owner, Link::new(origin)));
             }
             tensor
@@ -40,40 +41,41 @@ pub(crate) fn finish<O: Send + 'static>(
     }
 }
 
-/// Orders the consumer behind the producer, when nothing else can fail any more, and the freeing behind both.
+/// Finishes a shared export: makes the consumer's stream wait for the producer's, and frees the memory after both. The wait
+/// comes last, when nothing else can fail.
 // ERR-11
 #[cold]
 #[inline(never)]
-pub(crate) fn finish_streamed<O: Send + 'static>(
+pub(crate) fn finish_in_stream_order<O: Send + 'static>(
     owner: O,
     origin: Origin,
     tensor: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    let consumer = reader(request, origin.device)?;
-    let bytes = tensor.bytes_of_items();
+    let consumer = consumer_of(request, origin.device)?;
+    let bytes = tensor.total_item_bytes();
     let owner = StreamOwner::new(owner, Link::new(origin));
-    let mut block = Unfinished::new(owner, Capacity::of_rank(tensor.rank()))?;
-    // Without elements there is nothing to wait for.
+    let mut block = UnfinishedExport::new(owner, Capacity::of_rank(tensor.rank()))?;
+    // A tensor without elements has no pending work.
     if !tensor.data.is_null() {
         block.owner_mut().link_mut().order(consumer, bytes)?;
     }
-    Ok(block.finish_streamed(tensor, plan))
+    Ok(block.into_streamed_tensor(tensor, plan))
 }
 
-/// A copy of memory that is not the processor's own.
-pub(crate) fn copy(
+/// Copies memory that is not host memory.
+pub(crate) fn copy_device_tensor(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if descriptor.device.device_type.is_host_readable() {
-        order_only(descriptor, Consumer::Host)?;
+        order_consumer(descriptor, Consumer::Host)?;
         return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
     }
     #[cfg(feature = "std")]
-    return copies::copy(descriptor, plan, request);
+    return device_copies::copy_by_driver(descriptor, plan, request);
     #[cfg(not(feature = "std"))]
     {
         let (device, _) = (descriptor.device, request);
@@ -81,8 +83,8 @@ pub(crate) fn copy(
     }
 }
 
-/// Puts the consumer's work behind that on what was described, which somebody else sees to the freeing of.
-pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
+/// Orders the consumer's work after the producer's. The release of the memory does not depend on this consumer.
+pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
     if descriptor.data.is_null() {
         return Ok(());
     }
@@ -90,11 +92,11 @@ pub(crate) fn order_only(descriptor: &Descriptor<'_>, consumer: Consumer) -> Res
 }
 
 #[cfg(feature = "std")]
-/// Waits until the processor may read a tensor that somebody else exported to work on the default stream.
+/// Waits until the host may read an imported tensor that its producer ordered for the default stream.
 ///
 /// # Errors
 ///
-/// What the driver says.
+/// An error of the driver.
 pub fn settle(tensor: &Managed) -> Result<(), Error> {
-    order_only(&Descriptor::of(tensor)?, Consumer::Host)
+    order_consumer(&Descriptor::of_tensor(tensor)?, Consumer::Host)
 }

@@ -1,4 +1,4 @@
-//! Where an export block keeps shape and strides: behind the owner, or on the heap with a pointer there.
+//! Where an export block stores shape and strides: after the owner, or on the heap with a pointer after the owner.
 #![expect(unsafe_code, reason = "writes behind the end of a struct")]
 
 use alloc::boxed::Box;
@@ -7,35 +7,40 @@ use core::{mem::MaybeUninit, slice};
 use crate::layout::{dims::INLINE, shape_strides::ShapeStrides};
 
 impl ShapeStrides {
-    /// Moves shape and strides into a block and returns where the consumer finds them: null if there are no axes.
+    /// Moves shape and strides into a block. Returns the pointers to both for the consumer, which are null if there are no axes.
     ///
     /// # Safety
     ///
-    /// `place` is writable for two `i64` per axis of `capacity`, which has at least one axis, and holds no pointer to a
-    /// heap allocation that is still to be freed.
+    /// `place` is writable for two `i64` for each axis of `capacity`, which has at least one axis. It does not hold a pointer
+    /// to a heap allocation that must still be freed.
     // LAY-02, LAY-03
     #[inline(always)]
-    pub(super) unsafe fn store(
+    pub(super) unsafe fn store_in_block(
         &mut self,
         place: *mut i64,
         capacity: &mut Capacity,
     ) -> [*mut i64; 2] {
         if let Some(both) = self.take_heap() {
             capacity.0 |= Capacity::ON_HEAP;
-            // SAFETY: there is space for one axis by the caller's contract, and a wide pointer takes as much.
+            // SAFETY: `place` has space for one axis by this function's contract, and a wide pointer takes as much (asserted
+            // below).
             return unsafe { store_pointer(both, place) };
         }
         let rank = self.rank();
         if rank == 0 {
             return [core::ptr::null_mut(); 2];
         }
-        assert!(rank <= capacity.axes(), "the block was made for these axes");
+        assert!(
+            rank <= capacity.max_axes(),
+            "the block was made for these axes"
+        );
         let place = place.cast::<MaybeUninit<i64>>();
-        // SAFETY: the caller vouches for `capacity.axes()` axes, which are at least `rank`; the values may be uninitialised.
+        // SAFETY: `place` is writable for `capacity.max_axes()` axes, and `rank` is at most that; `MaybeUninit` permits
+        // uninitialised values.
         let both = unsafe { slice::from_raw_parts_mut(place, 2 * rank) };
         let (shape, strides) = both.split_at_mut(rank);
-        let [extents, steps] = self.inline();
-        // One jump per axis, which the CPU predicts by itself. A copy of `rank` values would be a call.
+        let [extents, steps] = self.inline_arrays();
+        // One branch for each axis, which the CPU predicts well. A copy of `rank` values would be a call to `memcpy`.
         for axis in 0..INLINE {
             if axis == rank {
                 break;
@@ -47,7 +52,7 @@ impl ShapeStrides {
     }
 }
 
-/// Leaves shape and strides on the heap and stores the pointer to them.
+/// Leaks shape and strides on the heap and stores the pointer to them in `place`.
 ///
 /// # Safety
 ///
@@ -56,41 +61,42 @@ impl ShapeStrides {
 unsafe fn store_pointer(both: Box<[i64]>, place: *mut i64) -> [*mut i64; 2] {
     let rank = both.len() / 2;
     let both = Box::into_raw(both);
-    // SAFETY: writable by the caller's contract, and an `i64` is aligned for a pointer (asserted below).
+    // SAFETY: `place` is writable by this function's contract, and the alignment of an `i64` suffices for a pointer (asserted
+    // below).
     unsafe { place.cast::<*mut [i64]>().write(both) };
     let shape = both.cast::<i64>();
     // SAFETY: the allocation holds `2 * rank` values.
     [shape, unsafe { shape.add(rank) }]
 }
 
-/// Frees shape and strides that [`ShapeStrides::store`] left on the heap.
+/// Frees shape and strides that [`ShapeStrides::store_in_block`] put on the heap.
 ///
 /// # Safety
 ///
-/// `place` holds the pointer that `store` wrote, and neither it nor the values are used afterwards.
+/// `place` holds the pointer that `store_in_block` wrote. Neither the pointer nor the values are used afterwards.
 #[cold]
 pub(super) unsafe fn free_heap(place: *mut i64) {
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: by this function's contract `place` holds the pointer that `store_in_block` wrote.
     let both = unsafe { place.cast::<*mut [i64]>().read() };
-    // SAFETY: it is that of a box, which is not used afterwards.
+    // SAFETY: `store_pointer` got the pointer from `Box::into_raw`, and it is not used afterwards.
     drop(unsafe { Box::from_raw(both) });
 }
 
-/// For how many axes a block has space, and whether that holds a pointer to the heap instead. It fits into the bits of the
-/// block's address that alignment leaves free.
+/// The number of axes for which a block has space, and whether that space holds a pointer to the heap instead. It fits into the
+/// low bits that alignment leaves free in the block's address.
 #[derive(Clone, Copy)]
 pub(crate) struct Capacity(usize);
 
 impl Capacity {
-    /// The space holds a pointer to shape and strides on the heap, which takes as much as one axis.
+    /// The flag for a pointer to shape and strides on the heap. The pointer takes the space of one axis.
     const ON_HEAP: usize = 8;
-    /// The bits that a value takes.
+    /// The mask of all bits that a value may use.
     pub(super) const BITS: usize = 15;
 
-    /// Enough for whatever is kept inline: for a block that is allocated before the tensor is described.
+    /// Space for every rank that is stored inline: for a block that is allocated before the tensor is described.
     pub(crate) const ANY: Self = Self(INLINE);
 
-    /// For a tensor of so many axes.
+    /// The capacity for a tensor of this rank.
     #[inline(always)]
     pub(crate) const fn of_rank(rank: usize) -> Self {
         Self(match rank {
@@ -99,9 +105,9 @@ impl Capacity {
         })
     }
 
-    /// How many axes fit.
+    /// The number of axes that fit.
     #[inline(always)]
-    pub(super) const fn axes(self) -> usize {
+    pub(super) const fn max_axes(self) -> usize {
         self.0 & !Self::ON_HEAP
     }
 
@@ -109,13 +115,13 @@ impl Capacity {
         self.0 & Self::ON_HEAP != 0
     }
 
-    /// The same space without a pointer to the heap.
+    /// The capacity of the same space after its heap pointer was removed.
     pub(super) const fn without_heap(self) -> Self {
-        Self(self.axes())
+        Self(self.max_axes())
     }
 
     #[inline(always)]
-    pub(super) const fn bits(self) -> usize {
+    pub(super) const fn to_bits(self) -> usize {
         self.0
     }
 
@@ -127,7 +133,7 @@ impl Capacity {
 
 const _: () = {
     assert!(INLINE < Capacity::ON_HEAP);
-    // The pointer to the heap takes the space of one axis.
+    // The heap pointer takes the space of one axis.
     assert!(size_of::<*mut [i64]>() <= 2 * size_of::<i64>());
     assert!(align_of::<*mut [i64]>() <= align_of::<i64>());
 };

@@ -1,43 +1,43 @@
-//! What a type says of its exports beside how it is described: a table of facts and functions.
+//! Optional properties of an exported type, in addition to its description: a table of facts and functions.
 
 use crate::export::hand_over::RawExport;
 use crate::{Device, Error, ExportRequest, Managed};
 use crate::{export::DLPack, loan::facts::Facts};
 
-/// Shape and strides where they lie.
+/// Shape and strides, borrowed from the value.
 pub type Lists<'a> = (&'a [i64], &'a [i64]);
 
-/// How the caller of `Extras::share` gets its result.
+/// The parameters and the result of `Extras::share`.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Whether the function may return a [`RawExport`], which saves the move of a [`Managed`].
+    /// Whether the function may return a [`RawExport`], which avoids moving a [`Managed`].
     pub by_address: bool,
-    /// The result, unless that was returned; `None` if the value itself has to be kept.
+    /// The result, unless a [`RawExport`] was returned; `None` if the export has to keep the value itself.
     pub outcome: Option<Result<Managed, Error>>,
 }
 
-/// Exports a value without keeping it, as the key `owner` allows.
+/// Exports a value without keeping it alive, for a type with the key `owner`.
 pub(crate) type ShareFn<T> = fn(&T, Option<&ExportRequest>, &mut Shared) -> Option<RawExport>;
 
-/// What a type says of its exports beside how it is described. Whoever says nothing is exported in the ordinary way.
+/// Optional properties of an exported type. The defaults, [`Extras::NONE`], are valid for every type.
 #[must_use]
 pub struct Extras<T: ?Sized> {
-    /// What the types alone say; see [`assert_exports!`](crate::assert_exports).
+    /// What the types prove at compile time; see [`assert_exports!`](crate::assert_exports).
     pub facts: Facts,
-    /// Whether the data may be written by a consumer, so that a shared export needs exclusive access.
+    /// Whether a consumer may write the data, so that a shared export needs exclusive access.
     pub exclusive: bool,
-    /// The value is a tensor of somebody else and nothing besides: whatever keeps that will do in its stead.
+    /// Whether the value only wraps an imported tensor. An export may then keep that tensor's owner instead of the value.
     pub transparent: bool,
-    /// Where the data is, of a type that knows without being described.
+    /// The device of the data, for a type that knows it without a description.
     pub device: Option<fn(&T) -> Device>,
-    /// Shape and strides, where they lie in the value as DLPack wants them: so they can be lent.
+    /// Shape and strides, if the value stores them as `i64`, so that they can be borrowed.
     pub lists: Option<for<'a> fn(&'a T) -> Option<Lists<'a>>>,
-    /// Exports without keeping the value, where a field holds the memory by itself (key `owner`).
+    /// Exports without keeping the value, if a field keeps the memory by itself (key `owner`).
     pub share: Option<ShareFn<T>>,
 }
 
 impl<T: ?Sized> Extras<T> {
-    /// Nothing to say.
+    /// The defaults: no optional property.
     pub const NONE: Self = Self {
         facts: Facts::UNKNOWN,
         exclusive: false,
@@ -47,39 +47,39 @@ impl<T: ?Sized> Extras<T> {
         share: None,
     };
 
-    /// Written by a consumer.
+    /// Declares that a consumer may write the data, so that a shared export needs exclusive access.
     pub const fn exclusive(mut self) -> Self {
         self.exclusive = true;
         self
     }
 
-    /// Nothing but the tensor of somebody else.
+    /// Declares that the value only wraps an imported tensor.
     pub const fn transparent(mut self) -> Self {
         self.transparent = true;
         self
     }
 
-    /// With a way to say where the data is.
+    /// Sets the function that returns the device.
     pub const fn device(mut self, device: fn(&T) -> Device) -> Self {
         self.device = Some(device);
         self
     }
 
-    /// With lists to lend, where their types lie in the value as DLPack wants them.
+    /// Sets the function that borrows shape and strides, if `lie` says that the value stores both as `i64`.
     pub const fn lists(mut self, lie: bool, lists: for<'a> fn(&'a T) -> Option<Lists<'a>>) -> Self {
         self.lists = if lie { Some(lists) } else { None };
         self
     }
 
-    /// With a way to export that does not keep the value.
+    /// Sets the function that exports without keeping the value.
     pub const fn share(mut self, share: ShareFn<T>) -> Self {
         self.share = Some(share);
         self
     }
 }
 
-/// Nothing but what the types say. A function, since the compiler finds it sooner than a method of [`Extras::NONE`]; most
-/// derives call it alone.
+/// A table with only the facts. It is a free function, since the compiler resolves it faster than a method on [`Extras::NONE`],
+/// and most derives call nothing else.
 pub const fn of_types<T: ?Sized>(facts: Facts) -> Extras<T> {
     Extras {
         facts,
@@ -87,14 +87,14 @@ pub const fn of_types<T: ?Sized>(facts: Facts) -> Extras<T> {
     }
 }
 
-/// Shape and strides where they lie, if they can be lent.
+/// Shape and strides of a value, if the type can lend them.
 #[must_use]
 #[inline]
 pub fn lists<T: DLPack + ?Sized>(value: &T) -> Option<Lists<'_>> {
     const { T::EXTRAS.lists }.and_then(|lists| lists(value))
 }
 
-/// Exports a value by its `Extras::share`, if it has one.
+/// Exports a value through its `Extras::share`, if the type has one.
 #[inline(always)]
 pub fn share<T: DLPack + ?Sized>(
     value: &T,
@@ -104,7 +104,7 @@ pub fn share<T: DLPack + ?Sized>(
     const { T::EXTRAS.share }.and_then(|share| share(value, request, other))
 }
 
-/// As [`share`], with the result as a [`Managed`].
+/// Exports a value through its `Extras::share`, with the result as a [`Managed`].
 #[inline(always)]
 pub(crate) fn share_managed<T: DLPack + ?Sized>(
     value: &T,

@@ -5,11 +5,11 @@ use core::mem::forget;
 use core::ptr::NonNull;
 
 use crate::abi::DLManagedTensorVersioned;
-use crate::export::block::{Unfinished, take};
+use crate::export::block::{UnfinishedExport, take_owner};
 use crate::export::dims_storage::Capacity;
-use crate::export::ways::{finish, plan_plain, subject};
-use crate::request::{Plan, plan::plan, plan::plan_unasked};
-use crate::{Descriptor, Error, ExportRequest, Managed};
+use crate::export::finish::{finish_export, plan_sharing, subject_of};
+use crate::request::{Plan, plan::plan, plan::plan_without_request};
+use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
 
 /// What [`hand_over`] gives.
 #[derive(Debug)]
@@ -36,20 +36,20 @@ pub unsafe fn hand_over<O: Send + 'static>(
     descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Handover, Error> {
-    let plan = plan(request, &subject(descriptor))?;
+    let plan = plan(request, &subject_of(descriptor))?;
     let mut with_owner = false;
     let capacity = Capacity::of_rank(descriptor.rank());
     let block = |owner| {
         with_owner = true;
-        Unfinished::new(owner, capacity)
+        UnfinishedExport::new(owner, capacity)
     };
     // SAFETY: the caller vouches for the owner.
-    let tensor = unsafe { finish(owner, block, descriptor, &plan, Some(request)) }?;
+    let tensor = unsafe { finish_export(owner, block, descriptor, &plan, Some(request)) }?;
     if !with_owner {
         return Ok(Handover::Other(tensor));
     }
     Ok(tensor
-        .give_up()
+        .into_versioned_struct()
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
@@ -61,7 +61,13 @@ pub struct OutOfMemory;
 #[must_use]
 #[inline(always)]
 pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
-    plan_plain(descriptor).is_some()
+    plan_sharing(descriptor).is_some()
+}
+
+/// What is described, as the [`TensorRef`] of an export would show it.
+#[must_use]
+pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
+    descriptor.view()
 }
 
 /// As [`hand_over`] without a request, of a tensor that [`is_plain`].
@@ -78,9 +84,11 @@ pub unsafe fn hand_over_plain<O: Send + 'static>(
     owner: O,
     descriptor: &mut Descriptor<'_>,
 ) -> Result<NonNull<DLManagedTensorVersioned>, OutOfMemory> {
-    let plan = plan_unasked(&subject(descriptor));
-    let block = Unfinished::try_new(owner, Capacity::of_rank(descriptor.rank()));
-    Ok(block.map_err(|()| OutOfMemory)?.fill(descriptor, &plan))
+    let plan = plan_without_request(&subject_of(descriptor));
+    let block = UnfinishedExport::try_new(owner, Capacity::of_rank(descriptor.rank()));
+    Ok(block
+        .map_err(|()| OutOfMemory)?
+        .into_versioned(descriptor, &plan))
 }
 
 /// An export of this crate in the struct of DLPack 1.0 and later: a [`Managed`] that is only its address. Dropping it calls the
@@ -93,11 +101,11 @@ impl RawExport {
     /// Puts the tensor that a block's owner keeps into the block.
     #[inline(always)]
     pub(super) fn of<O: Send + 'static>(
-        block: Unfinished<O>,
+        block: UnfinishedExport<O>,
         descriptor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> Self {
-        Self(block.fill(descriptor, plan))
+        Self(block.into_versioned(descriptor, plan))
     }
 
     /// Gives up the tensor: whoever gets the address has to call the deleter.
@@ -129,5 +137,5 @@ pub unsafe fn take_back<O: Send + 'static>(tensor: NonNull<DLManagedTensorVersio
     // SAFETY: the struct of a block is valid until it is released.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
     // SAFETY: the caller vouches for the type, and gives the block up.
-    unsafe { take(context) }
+    unsafe { take_owner(context) }
 }

@@ -1,30 +1,30 @@
-//! [`Offer`]: a tensor that is still its caller's until it is known who else has it.
+//! [`Offer`]: passes a tensor to user code that may take ownership; ownership stays with the caller until it does.
 #![expect(unsafe_code, reason = "lends a tensor that may go back to its caller")]
 
 use core::ptr::NonNull;
 
-use crate::export::layer::Layer;
-use crate::export::ways::{export_with, unordered_request};
+use crate::export::finish::{export_with, unordered_request};
+use crate::export::reexport::ReexportOwner;
 use crate::{Descriptor, Error, Managed, abi::DLManagedTensorVersioned, memory::counted::Counted};
 
-/// A caller's tensor, on its way to code that may take it, refuse it, or do both: keep it and fail.
+/// A tensor of a caller, passed to user code that may keep it, reject it, or keep it and then fail.
 ///
-/// What somebody has received cannot be revoked. So whether the tensor goes back to its caller is nobody's decision: it
-/// does if the offer is dropped while nobody else [has](Offer::takers) it, and otherwise never again.
+/// Once user code has the tensor it cannot be taken away. So ownership is decided when the offer is dropped: it stays with the
+/// caller if no other code [holds](Offer::takers) the tensor then, and passes to the holders otherwise.
 ///
 /// ```
 /// use dlpack_core::binding::Offer;
 /// use dlpack_core::{DLPack, Managed};
 ///
 /// let tensor = vec![1.0_f32, 2.0].into_dlpack()?.into_raw();
-/// // SAFETY: nobody else has the tensor, and it is used again only where nobody took it.
+/// // SAFETY: no other code uses the tensor, and below it is used again only after all takers were dropped.
 /// let offer = unsafe { Offer::of(tensor) }?;
 /// let taken = offer.take()?;
 /// assert_eq!(offer.takers(), 1);
 /// drop(taken);
 /// assert_eq!(offer.takers(), 0);
 /// drop(offer);
-/// // SAFETY: nobody has taken it.
+/// // SAFETY: the offer was dropped without takers, so the caller still owns the tensor.
 /// drop(unsafe { Managed::from_raw(tensor) }?);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
@@ -32,47 +32,51 @@ use crate::{Descriptor, Error, Managed, abi::DLManagedTensorVersioned, memory::c
 pub struct Offer(Option<Counted<Managed>>);
 
 impl Offer {
-    /// Offers a tensor, which others may write all the time.
+    /// Wraps a tensor that other code may write at any time.
     ///
     /// # Errors
     ///
-    /// As [`Managed::from_raw`], or when there is no memory. The tensor is the caller's then.
+    /// Those of [`Managed::from_raw`], or a failed allocation. The caller then still owns the tensor.
     ///
     /// # Safety
     ///
-    /// As [`Managed::from_raw`], but that the tensor is the caller's again if the offer is dropped while nobody has it.
+    /// The contract of [`Managed::from_raw`], except that the caller owns the tensor again if the offer is dropped without
+    /// takers.
     pub unsafe fn of(tensor: NonNull<DLManagedTensorVersioned>) -> Result<Self, Error> {
-        // SAFETY: passed on to the caller; `shared` is called before anything else.
+        // SAFETY: same contract as this function's; `shared` runs before the tensor is used, so other writers are permitted.
         let tensor = unsafe { Managed::try_from_raw(tensor) }?.shared();
         match Counted::new(tensor) {
             Ok(tensor) => Ok(Self(Some(tensor))),
             Err((tensor, bytes)) => {
-                tensor.forget();
+                tensor.forget_struct();
                 Err(Error::OutOfMemory { bytes })
             }
         }
     }
 
-    /// The tensor, to keep for as long as one likes.
+    /// A handle to the tensor, which may outlive the offer.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`].
     pub fn take(&self) -> Result<Managed, Error> {
         let tensor = self.0.as_ref().expect("until the end");
-        let descriptor = Descriptor::of(tensor)?;
+        let descriptor = Descriptor::of_tensor(tensor)?;
         let request = unordered_request(descriptor.device);
-        // SAFETY: the owner keeps the tensor where it is, and the tensor its memory, which all may write.
-        unsafe { export_with(Layer(tensor.clone()), descriptor, &request) }
+        // SAFETY: the owner keeps the tensor alive at its address, and the tensor keeps its memory, which it shares with other
+        // writers.
+        unsafe { export_with(ReexportOwner(tensor.clone()), descriptor, &request) }
     }
 
-    /// How many have it.
+    /// The number of handles that are still alive.
     #[must_use]
     pub fn takers(&self) -> usize {
-        self.0.as_ref().map_or(0, |tensor| tensor.holds() - 1)
+        self.0
+            .as_ref()
+            .map_or(0, |tensor| tensor.reference_count() - 1)
     }
 
-    /// The caller has given the tensor up: it is released when all who have it are done.
+    /// Gives up the caller's ownership: the tensor is released when the last handle is dropped.
     pub fn accept(mut self) {
         self.0 = None;
     }
@@ -81,7 +85,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if let Some(Ok(tensor)) = self.0.take().map(Counted::into_value) {
-            tensor.forget();
+            tensor.forget_struct();
         }
     }
 }

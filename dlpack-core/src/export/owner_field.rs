@@ -1,18 +1,20 @@
-//! Exports by a clone of the field that is marked `owner`: the export keeps the clone, and not the struct around it.
+//! Exports that keep a clone of the field marked `owner`, instead of the struct that contains it.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
+use crate::export::finish::{
+    finish_export, finish_without_owner, plan_export, plan_sharing, transfer_path,
+};
 use crate::export::hand_over::RawExport;
-use crate::export::root::{Root, home_of, share_root};
-use crate::export::ways::{finish, plan_plain, planned, way, without_owner};
-use crate::request::plan::Way;
+use crate::export::root::{AllocationOwner, allocation_of, share_root};
+use crate::request::plan::TransferPath;
 use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, layout::extent};
 
-/// Exports a tensor whose owner is a clone of `field`, as a consumer requests it, or as it is without a request.
+/// Exports a tensor with a clone of `field` as its owner, as a consumer requests it, or as it is without a request.
 ///
-/// Nothing is taken on trust: the clone is put at its final place first, and the tensor is exported if what the clone
-/// lends from there [`keeps`] it. A clone that copied its elements does not.
+/// The clone is first moved to its final address. Then its loan is compared with the description: the tensor is exported only
+/// if the loan covers every item ([`covers_items`]). The loan of a clone that copied its elements does not.
 #[cold]
 pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,
@@ -23,57 +25,57 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     if let Some(shared) = share_root(descriptor, request) {
         return shared;
     }
-    let plan = planned(descriptor, request)?;
-    if way(descriptor, &plan) != Way::Share {
-        return without_owner(descriptor, &plan, request);
+    let plan = plan_export(descriptor, request)?;
+    if transfer_path(descriptor, &plan) != TransferPath::Share {
+        return finish_without_owner(descriptor, &plan, request);
     }
-    let block = Unfinished::new(field.clone(), Capacity::of_rank(descriptor.rank()))?;
-    if !keeps(lend(block.owner()), descriptor) {
+    let block = UnfinishedExport::new(field.clone(), Capacity::of_rank(descriptor.rank()))?;
+    if !covers_items(lend(block.owner()), descriptor) {
         return Err(Error::OwnerElsewhere);
     }
-    // SAFETY: the clone stays in the block, and what it lends from there keeps the tensor, as was just seen.
-    unsafe { finish(|| block, Ok, descriptor, &plan, request) }
+    // SAFETY: the clone stays in the block, and `covers_items` found that its loan covers every item of the tensor.
+    unsafe { finish_export(|| block, Ok, descriptor, &plan, request) }
 }
 
-/// The fast path of [`share_clone`] without a request. `None` if the tensor is not plain, if the clone does not keep its
-/// memory, or without memory for the block; `share_clone` then reports which.
+/// Fast path of [`share_clone`] without a request. Returns `None` if the tensor is not plain, if the clone does not keep its
+/// memory, or if there is no memory for the block; `share_clone` then reports the cause.
 #[inline(always)]
 pub(crate) fn share_plain<T: Clone + Send + 'static>(
     field: &T,
     lend: for<'a> fn(&'a T) -> Loan<'a>,
     descriptor: &mut Descriptor<'_>,
 ) -> Option<RawExport> {
-    let plan = plan_plain(descriptor)?;
+    let plan = plan_sharing(descriptor)?;
     let capacity = Capacity::of_rank(descriptor.rank());
-    if let Some(home) = home_of(descriptor) {
-        let block = Unfinished::try_new(Root::of(home), capacity).ok()?;
+    if let Some(allocation) = allocation_of(descriptor) {
+        let block = UnfinishedExport::try_new(AllocationOwner::new(allocation), capacity).ok()?;
         return Some(RawExport::of(block, descriptor, &plan));
     }
-    let block = Unfinished::try_new(field.clone(), capacity).ok()?;
-    if !keeps(lend(block.owner()), descriptor) {
-        block.discard();
+    let block = UnfinishedExport::try_new(field.clone(), capacity).ok()?;
+    if !covers_items(lend(block.owner()), descriptor) {
+        block.drop_out_of_line();
         return None;
     }
     Some(RawExport::of(block, descriptor, &plan))
 }
 
-/// Whether each item of a tensor is one that the loan lends.
+/// Whether the loan covers each item of a tensor.
 ///
-/// A loan of one run of elements lends every byte of it. What lies in the gaps of any other is somebody else's, wherever the
-/// loan begins and ends: then the tensor has to be the one that the loan itself describes.
+/// A contiguous loan covers every byte between its ends. A strided loan does not cover the gaps between its items, so the
+/// tensor must then have exactly the items of the loan.
 #[inline]
-fn keeps(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
+fn covers_items(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
     let memory = &loan.memory;
     memory.device == descriptor.device
         && (descriptor.read_only || !memory.access.is_read_only())
-        // A stream that the clone does not keep may be gone before it.
-        && (descriptor.origin().is_none() || memory.stream == descriptor.stream)
+        // The clone may not keep another stream alive for as long as the tensor needs it.
+        && (descriptor.stream_origin().is_none() || memory.stream == descriptor.stream)
         && descriptor.lies_in(memory.data, memory.bytes)
-        && (memory.layout.is_none() || keeps_places(loan, descriptor))
+        && (memory.layout.is_none() || covers_strided_items(loan, descriptor))
 }
 
 #[cold]
-fn keeps_places(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
+fn covers_strided_items(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
     let layout = loan.memory.layout.as_ref();
     layout.is_none_or(|layout| !extent::may_leave_gaps(&layout.shape, &layout.strides))
         || Parts::new()
@@ -85,5 +87,5 @@ fn has_same_items(one: &TensorRef<'_>, other: &TensorRef<'_>) -> bool {
     one.as_ptr() == other.as_ptr()
         && one.dtype() == other.dtype()
         && one.shape() == other.shape()
-        && extent::same_places(one.shape(), one.strides(), other.strides())
+        && extent::address_same_items(one.shape(), one.strides(), other.strides())
 }

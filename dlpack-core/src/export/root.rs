@@ -1,65 +1,65 @@
-//! Tensors over memory that keeps itself, that of a [`SharedBuffer`](crate::SharedBuffer): who exports or adopts one again
-//! holds the memory, and no tensor between.
+//! Exports of a [`SharedBuffer`](crate::SharedBuffer)'s memory that hold the allocation itself. Importing and exporting such a
+//! tensor again does not build a chain of tensors: each holds the allocation directly.
 //!
 //! ```text
-//! SharedBuffer ──▶ export ──▶ object in Python ──▶ export of that ──▶ SharedBuffer
-//!      └──▶ Home ◀─────┴──────────────────────────────────┴────────────────┘
+//! SharedBuffer ──▶ export ──▶ object in Python ──▶ its export ──▶ SharedBuffer
+//!      └─────────────┴─▶ SharedAllocation ◀─────────────────┴──────────────┘
 //! ```
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use core::sync::atomic::AtomicBool;
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
-use crate::export::layer::kept_by;
-use crate::export::ways::{finish, planned, way};
-use crate::request::{Plan, plan::Way};
-use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::Home};
+use crate::export::finish::{finish_export, plan_export, transfer_path};
+use crate::export::reexport::kept_by;
+use crate::request::{Plan, plan::TransferPath};
+use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
 
-/// The owner of an export that holds nothing but memory which keeps itself.
-pub(super) struct Root(Home);
+/// The owner of an export that holds only a reference-counted allocation.
+pub(super) struct AllocationOwner(SharedAllocation);
 
-impl Root {
+impl AllocationOwner {
     #[inline]
-    pub(super) fn of(home: &Home) -> Self {
-        Self(home.clone())
+    pub(super) fn new(allocation: &SharedAllocation) -> Self {
+        Self(allocation.clone())
     }
 }
 
-/// What only the drop of a root reads.
+/// Read only by the drop of [`AllocationOwner`].
 static MARK: AtomicBool = AtomicBool::new(false);
 
-impl Drop for Root {
-    /// Reads the mark, so that no other function has the code of a root's deleter, nor then its address.
+impl Drop for AllocationOwner {
+    /// Reads `MARK`, which makes the code of the deleter unique. So its address identifies exports with this owner.
     fn drop(&mut self) {
-        // SAFETY: a static, which nobody writes.
+        // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };
     }
 }
 
-/// The memory that a described tensor lies in, if that keeps itself and contains every item.
+/// The shared allocation that a described tensor lies in, if there is one and it contains every item.
 #[inline]
-pub(crate) fn home_of<'a>(described: &Descriptor<'a>) -> Option<&'a Home> {
-    let home = match described.home {
-        // SAFETY: the home of a buffer, which is lent for `'a`.
-        Some(home) => Some(unsafe { home.as_ref() }),
-        // SAFETY: a root is the whole owner, and its drop does what no other does.
-        None => unsafe { kept_by::<Root>(described) }.map(|root| &root.0),
+pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a SharedAllocation> {
+    let allocation = match described.allocation {
+        // SAFETY: `described.allocation` points to the handle in a buffer that is borrowed for `'a`.
+        Some(allocation) => Some(unsafe { allocation.as_ref() }),
+        // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
+        None => unsafe { kept_by::<AllocationOwner>(described) }.map(|owner| &owner.0),
     };
-    home.filter(|home| keeps(home, described))
+    allocation.filter(|allocation| contains_items(allocation, described))
 }
 
-/// Whether memory contains every item of a tensor, which may be written only if the memory may be.
+/// Whether the allocation contains every item of a tensor, and permits writes if the tensor does.
 #[inline]
-fn keeps(home: &Home, described: &Descriptor<'_>) -> bool {
-    let (start, bytes) = home.bytes();
+fn contains_items(allocation: &SharedAllocation, described: &Descriptor<'_>) -> bool {
+    let (start, bytes) = allocation.byte_range();
     described.device == Device::CPU
-        && (described.read_only || !home.access().is_read_only())
+        && (described.read_only || !allocation.access().is_read_only())
         && described.lies_in(start, bytes)
 }
 
-/// Exports a described tensor by the memory that it lies in, as a consumer asks for it, or as it is where nobody asked: nothing
-/// where that memory does not keep itself, or a copy is asked for.
+/// Exports a described tensor that lies in a shared allocation, with the allocation as its only owner. `None` if the tensor
+/// does not lie in one, or if the request needs a copy. Without a request the tensor is shared as it is.
 ///
 /// ```
 /// use dlpack_core::binding::share_root;
@@ -76,35 +76,47 @@ pub fn share_root(
     described: &mut Descriptor<'_>,
     request: Option<&ExportRequest>,
 ) -> Option<Result<Managed, Error>> {
-    let home = home_of(described)?;
-    let plan = match planned(described, request) {
+    let allocation = allocation_of(described)?;
+    let plan = match plan_export(described, request) {
         Ok(plan) => plan,
         Err(error) => return Some(Err(error)),
     };
-    if way(described, &plan) != Way::Share {
+    if transfer_path(described, &plan) != TransferPath::Share {
         return None;
     }
-    // SAFETY: the memory contains every item, and may be written if the tensor may be.
-    Some(unsafe { export_root(home, described, &plan, request) })
+    // SAFETY: `allocation_of` checked with `contains_items` that the allocation contains every item.
+    Some(unsafe { export_allocation(allocation, described, &plan, request) })
 }
 
+/// Exports a described tensor with the allocation as its owner.
+///
 /// # Safety
 ///
-/// The memory [`keeps`] the tensor.
-unsafe fn export_root(
-    home: &Home,
+/// [`contains_items`] is true for the allocation and the tensor.
+unsafe fn export_allocation(
+    allocation: &SharedAllocation,
     described: &mut Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let capacity = Capacity::of_rank(described.rank());
-    let block = |root| Unfinished::new(root, capacity);
-    // SAFETY: passed on to the caller.
-    unsafe { finish(|| Root::of(home), block, described, plan, request) }
+    let block = |owner| UnfinishedExport::new(owner, capacity);
+    // SAFETY: the owner holds the allocation. By this function's contract it contains every item, and permits writes if the
+    // tensor does.
+    unsafe {
+        finish_export(
+            || AllocationOwner::new(allocation),
+            block,
+            described,
+            plan,
+            request,
+        )
+    }
 }
 
-/// The same tensor, held by the memory that `keeper` lies in, if that keeps itself and contains every item; else the tensor as
-/// it is. So a tensor that came back by another protocol does not hold what it came by.
+/// Replaces the owner of `tensor` by the shared allocation that `keeper` lies in, if that contains every item of `tensor`;
+/// otherwise returns `tensor` unchanged. A tensor that was imported through another protocol then does not hold the objects of
+/// that protocol.
 ///
 /// ```
 /// use dlpack_core::binding::keep_by_root_of;
@@ -118,20 +130,20 @@ unsafe fn export_root(
 /// ```
 #[must_use]
 pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
-    let (sole, copied) = (tensor.is_sole(), tensor.view().is_copied());
+    let (sole, copied) = (tensor.is_unique(), tensor.view().is_copied());
     let keep = |tensor: &mut Managed| {
-        let keeper = Descriptor::of(keeper).ok()?;
-        let home = home_of(&keeper)?;
-        let mut described = Descriptor::of_mut(tensor).ok()?;
-        if !keeps(home, &described) {
+        let keeper = Descriptor::of_tensor(keeper).ok()?;
+        let allocation = allocation_of(&keeper)?;
+        let mut described = Descriptor::of_tensor_mut(tensor).ok()?;
+        if !contains_items(allocation, &described) {
             return None;
         }
-        let plan = planned(&described, None).ok()?;
-        // SAFETY: as in `share_root`.
-        unsafe { export_root(home, &mut described, &plan, None) }.ok()
+        let plan = plan_export(&described, None).ok()?;
+        // SAFETY: `contains_items` returned true for them.
+        unsafe { export_allocation(allocation, &mut described, &plan, None) }.ok()
     };
     match keep(&mut tensor) {
-        Some(kept) => kept.over(sole, copied),
+        Some(kept) => kept.with_base_facts(sole, copied),
         None => tensor,
     }
 }

@@ -1,33 +1,33 @@
-//! The door of memory that another protocol describes: in bytes, and by numbers of C.
+//! Exports from a buffer-protocol description: byte strides and a C data pointer.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, dims::MAX_RANK};
 use crate::loan::access::Access;
-use crate::request::plan::{Subject, plan_unasked};
+use crate::request::plan::{Subject, plan_without_request};
 use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed};
 
-/// An array on the host, as Python's buffer protocol describes one.
+/// An array in host memory, as Python's buffer protocol describes it.
 ///
-/// An item has a power of two bytes.
+/// The size of an item is a power of two bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<'a> {
-    /// The first item.
+    /// The address of the first item.
     pub data: *mut u8,
-    /// The extents, one an axis.
+    /// The size of each axis.
     pub shape: &'a [isize],
-    /// The strides in bytes, one an axis; nothing, if the items lie one after another in row-major order.
+    /// The stride of each axis in bytes; `None` if the array is contiguous in row-major order.
     pub strides: Option<&'a [isize]>,
-    /// What an item is.
+    /// The data type of an item.
     pub dtype: DataType,
-    /// Whether nobody may write through the tensor.
+    /// Whether consumers must not write through the tensor.
     pub read_only: bool,
 }
 
-/// A tensor over memory that `describe` finds, once `owner`, which keeps it, is at its final address. Others may write
-/// there too, so it is [`shared`](Managed::shared).
+/// Exports memory that `describe` locates after `owner`, which keeps the memory alive, has moved to its final address. Other
+/// code may write the memory too, so the tensor is [`shared`](Managed::shared).
 ///
 /// ```
 /// use dlpack_core::binding::{Strided, keep_strided};
@@ -46,40 +46,41 @@ pub struct Strided<'a> {
 ///
 /// # Errors
 ///
-/// What `describe` gives; and by way of `failed` a stride that is no multiple of an item, an array that breaks the limits
-/// of memory or of DLPack, and that there is no memory. The owner is dropped then.
+/// The error that `describe` returns. Converted by `failed`: a stride that is no multiple of the item size, an array that
+/// exceeds the limits of memory or of DLPack, or a failed allocation. The owner is dropped then.
 ///
 /// # Safety
 ///
-/// Until `owner` is dropped, on whatever thread, every item that shape and strides reach from `data` may be read, and
-/// written if the array is not read-only. Who else writes it is code in another language, or does so in atomic words.
+/// Until `owner` is dropped, on any thread, every item that shape and strides reach from `data` may be read, and written unless
+/// the array is read-only. Other writers are code in another language, or Rust code that uses atomic accesses.
 #[inline]
 pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     owner: O,
     describe: impl FnOnce(&'a mut O) -> Result<Strided<'a>, E>,
     failed: impl Fn(Error) -> E,
 ) -> Result<Managed, E> {
-    let mut block = Unfinished::new(owner, Capacity::ANY).map_err(&failed)?;
-    // SAFETY: what is described is last used right below, before the block becomes a tensor.
+    let mut block = UnfinishedExport::new(owner, Capacity::ANY).map_err(&failed)?;
+    // SAFETY: the description is last used by `block.into_versioned` below, before the block becomes a tensor.
     let array = describe(unsafe { block.owner_in_place() })?;
-    let lists = lists(&array).map_err(&failed)?;
-    let plan = plan_unasked(&Subject {
+    let lists = read_shape_strides(&array).map_err(&failed)?;
+    let plan = plan_without_request(&Subject {
         device: Device::CPU,
         dtype: array.dtype,
         read_only: array.read_only,
         copied: false,
         legacy: LegacyPolicy::Copy,
     });
-    let mut tensor = Descriptor::over(array.data, lists, array.dtype, Access::Shared);
-    // Through the door of foreign tensors, which has all the checks.
-    // SAFETY: it is a valid struct, which nobody else has; the caller vouches for the memory.
-    let tensor = unsafe { Managed::from_raw(block.fill(&mut tensor, &plan)) };
+    let mut tensor = Descriptor::for_host_memory(array.data, lists, array.dtype, Access::Shared);
+    // `from_raw` runs all checks that an imported tensor needs.
+    // SAFETY: `into_versioned` returns a valid struct that is used only here; by this function's contract its items may be
+    // read, and written unless it is read-only.
+    let tensor = unsafe { Managed::from_raw(block.into_versioned(&mut tensor, &plan)) };
     tensor.map(Managed::shared).map_err(failed)
 }
 
-/// The extents, and the strides in items.
+/// Shape and strides, with the strides converted to items.
 #[inline]
-fn lists(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
+fn read_shape_strides(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
     let (found, most, bits) = (array.shape.len(), MAX_RANK, array.dtype.itemsize_bits());
     if found > most {
         return Err(Error::TooManyAxes { found, most });
@@ -96,7 +97,7 @@ fn lists(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
         return Err(Error::StrideCount { found, needed });
     }
     let (itemsize, axes) = (bits / 8, || array.shape.iter().zip(strides));
-    // A stride along a single item leads nowhere.
+    // The stride of an axis of size 1 is never applied.
     let is_partial = |(&extent, &stride): (&isize, &isize)| {
         stride.unsigned_abs() & (itemsize - 1) != 0 && extent > 1
     };
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use alloc::{sync::Arc, vec::Vec};
 
-    /// The tensor over ten numbers, and the owner beside it.
+    /// A tensor over ten numbers, and a clone of its owner.
     fn over<'a>(
         shape: &'a [isize],
         strides: Option<&'a [isize]>,

@@ -1,13 +1,13 @@
-//! Structs with several tensors, each under a name.
+//! Structs with several named tensors.
 
 use alloc::sync::Arc;
 
 use crate::describe::record::{NamedDocs, Records};
 use crate::error::text;
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{export::ways::export_shared, loan::facts::NamedFacts};
+use crate::{export::finish::export_shared, loan::facts::NamedFacts};
 
-/// An export of a tensor without the value that has it; nothing where the value has to be kept.
+/// The export of a tensor that does not keep the struct around it; `None` if the struct has to be kept.
 pub type SharedTensor = Result<Option<Managed>, Error>;
 
 /// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
@@ -30,14 +30,14 @@ pub type SharedTensor = Result<Option<Managed>, Error>;
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub trait DLPackTensors {
-    /// The names, in the order in which they are written.
+    /// The names, in declaration order.
     const NAMES: &'static [&'static str];
 
-    /// What the types say of each; see [`assert_exports!`](crate::assert_exports).
+    /// What the field types prove for each tensor at compile time; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const FACTS: &'static [NamedFacts] = &[];
 
-    /// What is written about those that have a `///`, for `help()` in Python.
+    /// The doc comments of the tensors that have one, for `help()` in Python.
     #[doc(hidden)]
     const DOCS: &'static [NamedDocs] = &[];
 
@@ -45,8 +45,8 @@ pub trait DLPackTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTensor`], [`Error::Absent`] where the field is `None`, or whatever would make
-    /// the tensor reach outside its memory.
+    /// [`Error::NoSuchTensor`], [`Error::Absent`] if the field is `None`, or an error if the tensor would reach outside its
+    /// memory.
     fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
 
     /// Whether the value has one list of records, and no other tensor: what a structured array is made of.
@@ -59,19 +59,19 @@ pub trait DLPackTensors {
         None
     }
 
-    /// The tensor of this name without the value, where a clone of its field keeps the memory (key `owner`); nothing
-    /// where the value has to be kept.
+    /// Exports the tensor of this name by a clone of its field, if the field has the key `owner`; `None` if the struct has to
+    /// be kept.
     #[doc(hidden)]
     fn share_tensor(&self, name: &str, request: Option<&ExportRequest>) -> SharedTensor {
         let _ = (name, request);
         Ok(None)
     }
 
-    /// Those that the next function takes.
+    /// The names that [`set_tensor`](Self::set_tensor) accepts.
     #[doc(hidden)]
     const SETTABLE: &'static [&'static str] = &[];
 
-    /// Puts the elements of a tensor, or nothing, into the field of this name, where the key `set` says that it may.
+    /// Assigns a tensor's elements, or `None`, to the field of this name, if it has the key `set`.
     #[doc(hidden)]
     fn set_tensor(&mut self, name: &str, tensor: Option<Managed>) -> Result<(), Error> {
         let _ = tensor;
@@ -79,8 +79,8 @@ pub trait DLPackTensors {
         Err(Error::NoSuchTensor { name, known })
     }
 
-    /// Exports the tensor of this name: it holds another `Arc` to the whole value, or, with the key `owner`, a clone
-    /// of the field.
+    /// Exports the tensor of this name. The export holds another `Arc` to the struct or, with the key `owner`, a clone of the
+    /// field.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -102,7 +102,7 @@ pub trait DLPackTensors {
     ///
     /// # Errors
     ///
-    /// As [`DLPackTensors::describe_tensor`].
+    /// Those of [`DLPackTensors::describe_tensor`].
     fn to_dlpack_tensor(self: &Arc<Self>, name: &str) -> Result<Managed, Error>
     where
         Self: Sized + Send + Sync + 'static,
@@ -113,7 +113,7 @@ pub trait DLPackTensors {
         export_shared(self, |this| this.describe_tensor(name), None)
     }
 
-    /// Exports the tensor of this name as a consumer asks for it.
+    /// Exports the tensor of this name as a consumer requests it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -128,7 +128,7 @@ pub trait DLPackTensors {
     ///
     /// # Errors
     ///
-    /// As [`DLPackTensors::describe_tensor`] and [`plan`](crate::request::plan()).
+    /// Those of [`DLPackTensors::describe_tensor`] and [`plan`](crate::request::plan()).
     fn to_dlpack_tensor_with(
         self: &Arc<Self>,
         name: &str,

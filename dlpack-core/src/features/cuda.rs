@@ -1,7 +1,7 @@
-//! Arrays in the memory of a GPU, for work on a stream of `cudarc`.
+//! Typed views of GPU memory, for work on a `cudarc` stream.
 //!
-//! An array is checked when it is made. [`on`](DeviceView::on) names the stream of the work, and gives the `CudaView` that
-//! kernels, copies and libraries of `cudarc` take. From then on the array is ordered on both sides:
+//! A tensor is checked when the view is created. [`on`](DeviceView::on) takes the stream of the work, and returns the
+//! `CudaView` that kernels, copies and libraries of `cudarc` accept. The work is ordered on both sides:
 //!
 //! ```text
 //! producer's stream   ──[ write ]──┐                               ┌──[ write, or free ]──
@@ -9,9 +9,10 @@
 //! stream              ──────── (wait)──[ kernel ]──[ kernel ]──(event)────────────────────
 //! ```
 //!
-//! The producer's stream is that of an export of this crate, or what [`with_stream`](DeviceView::with_stream) says. Where
-//! nobody says, the producer's work is taken to be in the order of the default stream, and the drop waits on the host. On the
-//! producer's stream itself nothing waits, and no driver is called.
+//! The producer's stream is the stream of an export of this crate, or the argument of
+//! [`with_stream`](DeviceView::with_stream). If it is unknown, the producer's work is assumed to be ordered by the default
+//! stream, and the drop blocks the host until the work is done. If both streams are the same, no wait is needed, and no
+//! driver function is called.
 //!
 //! ```no_run
 //! use cudarc::driver::CudaContext;
@@ -41,14 +42,14 @@ use ::cudarc::driver::{
 
 use crate::array::{Array, Rank};
 use crate::element::{AnyBits, Plain};
-use crate::features::cudarc::undisturbed;
+use crate::features::cudarc::with_restored_context;
 use crate::layout::Dims;
 use crate::request::Consumer;
 use crate::stream::driver::failure;
 use crate::stream::{Queue, link::order, release::Release, waiting::free_later};
 use crate::{Device, DeviceType, Error, Managed, ProducerStream, StreamHandle, TensorRef};
 
-/// An element of an array on a GPU: a number of which every bit pattern is a value, or an array of such numbers.
+/// An element of a GPU array: a number type of which every bit pattern is a value, or an array of such numbers.
 ///
 /// ```
 /// fn may_be_on_a_gpu<T: dlpack_core::cuda::DeviceElement>() {}
@@ -56,7 +57,7 @@ use crate::{Device, DeviceType, Error, Managed, ProducerStream, StreamHandle, Te
 /// may_be_on_a_gpu::<[f32; 3]>();
 /// ```
 ///
-/// Nobody looks at a `bool` on a device, so it could be anything when it comes to the host:
+/// A `bool` on a device is not checked, so it could have any bit pattern when it is copied to the host:
 ///
 /// ```compile_fail,E0277
 /// # fn may_be_on_a_gpu<T: dlpack_core::cuda::DeviceElement>() {}
@@ -72,29 +73,29 @@ pub trait DeviceElement: Plain + AnyBits {}
 #[diagnostic::do_not_recommend]
 impl<T: Plain + AnyBits> DeviceElement for T {}
 
-/// A tensor on a CUDA device, the stream of its producer, and the use that is made of it.
-struct Place<T, L> {
-    /// Its elements are on the device: nothing here reads them.
+/// A tensor on a CUDA device, the stream of its producer, and the current use of its memory.
+struct DeviceArray<T, L> {
+    /// Shape and address of the elements. They are in device memory, which this module does not read.
     array: Array<T, L>,
     len: usize,
     device: Device,
-    /// The stream on which the producer uses the memory, if that is known.
+    /// The stream on which the producer uses the memory, if it is known.
     producer: Option<Queue>,
-    /// What `cudarc` believes to be a slice of its own. It must not be dropped, which would free the memory.
+    /// The slice that was lent to `cudarc`. It must not be dropped, because its drop would free the memory.
     lent: Option<ManuallyDrop<CudaSlice<T>>>,
-    /// Work of ours could not be ordered before the producer's.
+    /// Whether work of this view could not be ordered before the producer's next work.
     unordered: bool,
-    /// Taken where it cannot be let go of yet.
+    /// `Some` until the drop, which takes it out to release it later.
     tensor: Option<Managed>,
 }
 
-impl<T: DeviceElement, L: Rank> Place<T, L> {
+impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
     #[expect(
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
     )]
     fn new(tensor: Managed, writes: bool) -> Result<Self, (Error, Managed)> {
-        let (array, len) = match Self::check(&tensor.view(), writes) {
+        let (array, len) = match Self::check_tensor(&tensor.view(), writes) {
             Ok(found) => found,
             Err(error) => return Err((error, tensor)),
         };
@@ -102,14 +103,14 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
             array,
             len,
             device: tensor.view().device(),
-            producer: tensor.stream(),
+            producer: tensor.owner_stream(),
             lent: None,
             unordered: false,
             tensor: Some(tensor),
         })
     }
 
-    fn check(tensor: &TensorRef<'_>, writes: bool) -> Result<(Array<T, L>, usize), Error> {
+    fn check_tensor(tensor: &TensorRef<'_>, writes: bool) -> Result<(Array<T, L>, usize), Error> {
         let device = tensor.device();
         if device.device_type != DeviceType::CUDA {
             return Err(Error::NotOnCuda { device });
@@ -122,36 +123,40 @@ impl<T: DeviceElement, L: Rank> Place<T, L> {
         Ok((array, len))
     }
 
-    /// What `cudarc` takes, when work on `stream` may use it.
-    fn on(&mut self, stream: &Arc<CudaStream>) -> Result<&mut CudaSlice<T>, Error> {
-        self.belongs(stream.context())?;
-        self.finish()?;
+    /// Orders `stream` after the producer, and returns the slice for work on `stream`.
+    fn lend_to_stream(&mut self, stream: &Arc<CudaStream>) -> Result<&mut CudaSlice<T>, Error> {
+        self.check_context(stream.context())?;
+        self.order_producer()?;
         let before = self.producer.unwrap_or(Queue::DEFAULT);
         let queue = stream.producer_stream().queue;
-        self.order(stream.context(), before, Consumer::on(queue))?;
-        let lent = undisturbed(stream.context(), || self.lend(stream));
-        let lent = lent.and_then(|lent| lent).map_err(said)?;
+        self.order_consumer(stream.context(), before, Consumer::on(queue))?;
+        let lent = with_restored_context(stream.context(), || self.wrap_slice(stream));
+        let lent = lent.and_then(|lent| lent).map_err(driver_error)?;
         Ok(self.lent.insert(lent))
     }
 
-    fn lend(&self, stream: &Arc<CudaStream>) -> Result<ManuallyDrop<CudaSlice<T>>, DriverError> {
+    fn wrap_slice(
+        &self,
+        stream: &Arc<CudaStream>,
+    ) -> Result<ManuallyDrop<CudaSlice<T>>, DriverError> {
         let address = self.array.as_ptr().expose_provenance() as CUdeviceptr;
-        // It panics where it can make no events, and has nothing then that it could free.
+        // `upgrade_device_ptr` panics if it cannot create events. It has then created nothing that would free the memory.
         let made = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: `len` elements lie there (`Array::run`) as long as the tensor, whose drop waits for this to be
-            // given back. Any bytes are a `T`. It is never dropped, so the memory is not freed.
+            // SAFETY: `len` elements are at this address (`Array::run`) while the tensor lives, and `order_producer` takes
+            // the slice before the tensor is dropped. Any bytes are a `T`. `ManuallyDrop` keeps the slice from freeing
+            // the memory.
             ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(address, self.len) })
         }));
         let mut lent = made.map_err(|_| DriverError(CUresult::CUDA_ERROR_UNKNOWN))?;
-        // From here on it was written on this stream: others of `cudarc`'s wait for that.
+        // Marks the slice as written on this stream, so that other `cudarc` streams wait for it.
         drop(lent.device_ptr_mut(stream).1);
         Ok(lent)
     }
 }
 
-impl<T, L> Place<T, L> {
-    /// That work of this context can use the memory.
-    fn belongs(&self, context: &CudaContext) -> Result<(), Error> {
+impl<T, L> DeviceArray<T, L> {
+    /// Checks that `context` is the primary context of the tensor's device.
+    fn check_context(&self, context: &CudaContext) -> Result<(), Error> {
         let device = self.device;
         if context.is_primary() && i32::try_from(context.ordinal()) == Ok(device.device_id) {
             return Ok(());
@@ -159,53 +164,59 @@ impl<T, L> Place<T, L> {
         Err(Error::ForeignStream { device })
     }
 
-    /// Puts the consumer's work behind that on `before`, where default streams are those of this context.
-    fn order(&self, context: &CudaContext, before: Queue, consumer: Consumer) -> Result<(), Error> {
-        let ordered = undisturbed(context, || {
-            context.bind_to_thread().map_err(said)?;
+    /// Orders the consumer's work after the work on `before`. Default streams are those of this context.
+    fn order_consumer(
+        &self,
+        context: &CudaContext,
+        before: Queue,
+        consumer: Consumer,
+    ) -> Result<(), Error> {
+        let ordered = with_restored_context(context, || {
+            context.bind_to_thread().map_err(driver_error)?;
             order(self.device, Some(before), consumer)
         });
-        ordered.map_err(said)?.map(drop)
+        ordered.map_err(driver_error)?.map(drop)
     }
 
-    /// Puts what the producer does next behind the work that uses the memory.
-    fn finish(&mut self) -> Result<(), Error> {
+    /// Orders the producer's next work after the work that used the slice.
+    fn order_producer(&mut self) -> Result<(), Error> {
         let Some(lent) = self.lent.take() else {
             return Ok(());
         };
-        // Until it went well.
+        // Stays true if one of the calls below fails.
         let before = core::mem::replace(&mut self.unordered, true);
         let stream = Arc::clone(lent.stream());
-        // The stream waits for others of `cudarc`'s that it knows of.
-        undisturbed(stream.context(), || ManuallyDrop::into_inner(lent).leak()).map_err(said)?;
+        // This makes the stream wait for the other `cudarc` streams that used the slice.
+        with_restored_context(stream.context(), || ManuallyDrop::into_inner(lent).leak())
+            .map_err(driver_error)?;
         let queue = stream.producer_stream().queue.on_any_thread();
-        self.order(stream.context(), queue, self.behind())?;
+        self.order_consumer(stream.context(), queue, self.next_consumer())?;
         self.unordered = before;
         Ok(())
     }
 
-    /// Who comes after our work.
-    fn behind(&self) -> Consumer {
+    /// The consumer that has to wait for this view's work: the producer's stream, or the host.
+    fn next_consumer(&self) -> Consumer {
         match self.producer {
-            // The default streams of other contexts have no number.
+            // The default streams of other contexts have no number that identifies them.
             Some(queue) if queue.context().is_none() || queue.handle > 2 => Consumer::on(queue),
             _ => Consumer::Host,
         }
     }
 }
 
-impl<T, L> Drop for Place<T, L> {
+impl<T, L> Drop for DeviceArray<T, L> {
     fn drop(&mut self) {
-        // Nobody is there to hear of a failure, but the tensor stays.
-        let _ = self.finish();
+        // A drop cannot return an error. If ordering failed, the tensor is released after all work of the device.
+        let _ = self.order_producer();
         if let Some(tensor) = self.tensor.take().filter(|_| self.unordered) {
             free_later(self.device, Release::AfterAll(None), tensor);
         }
     }
 }
 
-/// What `cudarc` says.
-fn said(DriverError(code): DriverError) -> Error {
+/// Converts an error of `cudarc`.
+fn driver_error(DriverError(code): DriverError) -> Error {
     failure("cudarc", code as i32)
 }
 
@@ -215,34 +226,34 @@ macro_rules! views {
         $name:ident writes $writes:literal: $(#[$on_doc:meta])* $lent:ident by $lend:ident
     )*) => {$(
         $(#[$doc])*
-        pub struct $name<T, L>(Place<T, L>);
+        pub struct $name<T, L>(DeviceArray<T, L>);
 
         impl<T: DeviceElement, L: Rank> $name<T, L> {
-            /// The array that a tensor is.
+            /// Creates a view of a tensor, and checks it.
             ///
             /// # Errors
             ///
-            /// [`Error::NotOnCuda`]; another data type or rank, elements that do not lie one after another, the last axis
-            /// fastest, or not where their type has to; for one that is written, [`Error::ReadOnly`].
+            /// [`Error::NotOnCuda`]; another dtype or rank; elements that are not contiguous in C order or not aligned for
+            /// their type; and for a mutable view [`Error::ReadOnly`].
             pub fn new(tensor: Managed) -> Result<Self, Error> {
                 Self::try_new(tensor).map_err(|(error, _)| error)
             }
 
-            /// The same; where the tensor is no such array, its caller has it back.
+            /// Creates a view of a tensor, or returns the tensor with the error if a check fails.
             ///
             /// # Errors
             ///
-            /// As `new`.
+            /// The errors of `new`.
             #[expect(
                 clippy::result_large_err,
                 reason = "the tensor goes back to its caller"
             )]
             pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-                Place::new(tensor, $writes).map(Self)
+                DeviceArray::new(tensor, $writes).map(Self)
             }
 
-            /// The same array, of which it is known that its producer uses the memory on this stream: before us, and again
-            /// when this is dropped. The stream lives as long as the array, as whoever made the handle has promised.
+            /// Sets the stream on which the producer uses the memory, both before this view and after its drop. The stream
+            /// lives as long as the view, by the contract under which the handle was created.
             #[must_use]
             pub fn with_stream(mut self, stream: StreamHandle) -> Self {
                 self.0.producer = Some(stream.producer_stream().queue.on_any_thread());
@@ -253,13 +264,13 @@ macro_rules! views {
             ///
             /// # Errors
             ///
-            /// [`Error::ForeignStream`], a capture that this would break, or what the driver says.
+            /// [`Error::ForeignStream`], a capture that the wait would invalidate, or an error of the driver.
             pub fn on(&mut self, stream: &Arc<CudaStream>) -> Result<$lent<'_, T>, Error> {
-                self.0.on(stream).map(|slice| slice.$lend())
+                self.0.lend_to_stream(stream).map(|slice| slice.$lend())
             }
 
-            /// The producer's stream, for `cudarc`. Work on it needs no waits: neither before it, nor after. Where it is not
-            /// known, this is the default stream, and the drop waits on the host.
+            /// Returns the producer's stream for `cudarc`. Work on it needs no waits. If the producer's stream is unknown, this
+            /// is the default stream, and the drop blocks the host.
             ///
             /// # Errors
             ///
@@ -267,13 +278,13 @@ macro_rules! views {
             ///
             /// # Safety
             ///
-            /// The result is not used when the producer's stream is destroyed. PyTorch destroys none; in a function that
-            /// Python calls, the stream that is current there stays until the function returns.
+            /// The result is not used after the producer's stream is destroyed. PyTorch destroys no stream. In a function that
+            /// Python calls, the current stream exists until the function returns.
             pub unsafe fn producer_stream(
                 &self,
                 context: &Arc<CudaContext>,
             ) -> Result<Arc<CudaStream>, Error> {
-                self.0.belongs(context)?;
+                self.0.check_context(context)?;
                 Ok(match self.0.producer {
                     None => context.default_stream(),
                     Some(queue) if queue.handle == 0 && queue.context().is_none() => {
@@ -285,26 +296,26 @@ macro_rules! views {
                     }
                     Some(queue) => {
                         let handle = without_provenance_mut(queue.handle);
-                        // SAFETY: a stream of the device, which lives as the caller says; what is ordered by it is all
-                        // that the producer does with the memory.
+                        // SAFETY: this is a stream of the device, which lives as long as the result is used, by this
+                        // function's contract. The producer orders all its work on the memory by it.
                         unsafe { context.wrap_borrowed_stream(handle) }
                     }
                 })
             }
 
-            /// How many elements there are.
+            /// The number of elements.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.0.len
             }
 
-            /// Whether there are none.
+            /// Whether the array has no elements.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// Where the memory lies.
+            /// The device that the memory is on.
             #[must_use]
             pub fn device(&self) -> Device {
                 self.0.device
@@ -312,7 +323,7 @@ macro_rules! views {
         }
 
         impl<T: DeviceElement, const N: usize> $name<T, [i64; N]> {
-            /// The extents, one an axis.
+            /// The shape: the size of each axis.
             #[must_use]
             pub fn shape(&self) -> [usize; N] {
                 self.0.array.shape()
@@ -320,7 +331,7 @@ macro_rules! views {
         }
 
         impl<T: DeviceElement> $name<T, Dims> {
-            /// The extents, one an axis.
+            /// The shape: the size of each axis.
             #[must_use]
             pub fn shape(&self) -> &[i64] {
                 self.0.array.shape()
@@ -337,18 +348,18 @@ macro_rules! views {
 }
 
 views! {
-    /// A tensor on a CUDA device whose elements are `T`, one after another, with the axes of `L`: `[i64; N]` for `N` of
-    /// them, [`Dims`] for any number.
+    /// A tensor on a CUDA device with contiguous elements of type `T` in C order. `L` is its rank: `[i64; N]` for `N` axes,
+    /// [`Dims`] for any number.
     ///
-    /// It keeps the tensor. Work that it was lent to is ordered before whatever the producer does with the memory after the
-    /// drop; whoever forgets it keeps the tensor for ever.
+    /// It owns the tensor. Work on a slice from [`on`](Self::on) is ordered before everything that the producer does with
+    /// the memory after the drop. `mem::forget` on a view leaks the tensor.
     ///
     /// ```no_run
     /// use cudarc::driver::CudaStream;
     /// use dlpack_core::{Managed, cuda::DeviceView};
     /// use std::sync::Arc;
     ///
-    /// /// The pixels, copied to the host behind all work on them.
+    /// /// Copies the pixels to the host, after all work on them.
     /// fn download(image: Managed, stream: &Arc<CudaStream>) -> Result<Vec<f32>, Box<dyn std::error::Error>> {
     ///     let mut image = DeviceView::<f32, [i64; 2]>::new(image)?;
     ///     let [height, width] = image.shape();
@@ -359,7 +370,7 @@ views! {
     /// }
     /// ```
     ///
-    /// What [`on`](Self::on) gives is gone with it:
+    /// The result of [`on`](Self::on) borrows the view:
     ///
     /// ```compile_fail,E0505
     /// # use cudarc::driver::CudaStream;
@@ -371,18 +382,18 @@ views! {
     /// # }
     /// ```
     DeviceView writes false:
-    /// The elements, for work on `stream` that reads them: it comes after what the producer has queued. What other streams of
-    /// `cudarc` do with the result is ordered as that of any `CudaView`.
+    /// Returns the elements for work on `stream` that reads them. This work is ordered after the work that the producer has
+    /// queued. Other `cudarc` streams are ordered with the result as with any `CudaView`.
     CudaView by as_view
 
-    /// A [`DeviceView`] that may be written.
+    /// A [`DeviceView`] with write access to its elements.
     ///
     /// ```no_run
     /// use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
     /// use dlpack_core::cuda::DeviceViewMut;
     /// use std::sync::Arc;
     ///
-    /// /// Multiplies by a factor, with a kernel that takes the elements, their count and the factor.
+    /// /// Multiplies the samples by a factor, with a kernel that takes the elements, their count and the factor.
     /// fn scale(
     ///     samples: &mut DeviceViewMut<f32, [i64; 1]>,
     ///     factor: f32,
@@ -398,9 +409,9 @@ views! {
     /// }
     /// ```
     DeviceViewMut writes true:
-    /// The elements, for work on `stream` that reads and writes them: it comes after what the producer has queued. What other
-    /// streams of `cudarc` do with the result is ordered as that of any `CudaViewMut`.
+    /// Returns the elements for work on `stream` that reads and writes them. This work is ordered after the work that the
+    /// producer has queued. Other `cudarc` streams are ordered with the result as with any `CudaViewMut`.
     ///
-    /// Two views of the same memory are two such slices: device memory belongs to all who have it.
+    /// Two views of the same memory return slices that alias, because device memory is shared by all its users.
     CudaViewMut by as_view_mut
 }

@@ -1,12 +1,12 @@
 //! The memory and the streams of `cudarc`.
 //!
-//! `cudarc` keeps an event for the last write and one for the last read of a slice, and waits for them where it is
-//! told which stream comes next. A slice is lent as if its own stream came next: that stream waits for whoever wrote
-//! last, and the consumer is then put behind it like any other. The event for reads is left alone: there is one for
-//! all readers, so a consumer in it would push out a reader of `cudarc`'s.
+//! `cudarc` keeps one event for the last write and one for the last read of a slice, and makes the next stream wait for
+//! them. We lend a slice as if its own stream were the next one: that stream waits for the last writer, and the consumer
+//! is then ordered after it like any other consumer. We do not record the read event. There is only one for all readers,
+//! so a consumer's read would replace a read of `cudarc`.
 //!
-//! It also makes its context the current one wherever it does something, and leaves it so. Nobody who asks us for a
-//! tensor expects that, so the one before is restored.
+//! Calls of `cudarc` also make its context current, and leave it so. A caller that exports a tensor does not expect that,
+//! so the previous context is restored.
 #![expect(unsafe_code, reason = "lends memory that the driver allocated")]
 
 use alloc::sync::Arc;
@@ -22,7 +22,7 @@ use crate::loan::{buffer::Lent, facts::Facts};
 use crate::{Buffer, Device, DeviceType, Element, Loan, LoanMut, ProducerStream, StreamHandle};
 use crate::{StreamRef, Writable, element::AnyBits, stream::Queue};
 
-/// A field marked `stream` can be the `Arc<CudaStream>` that `cudarc` hands out.
+/// A field marked `stream` can be an `Arc<CudaStream>` of `cudarc`.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,18 +39,19 @@ use crate::{StreamRef, Writable, element::AnyBits, stream::Queue};
 ///     #[dlpack(stream)]
 ///     stream: Arc<CudaStream>,
 /// }
-/// # // SAFETY: nothing is ever done with one.
+/// # // SAFETY: no frame is ever created.
 /// # unsafe impl Send for Frame {}
 /// ```
 impl ProducerStream for CudaStream {
     fn producer_stream(&self) -> StreamRef<'_> {
-        // SAFETY: a stream of CUDA; how long it lives is said below.
+        // SAFETY: this is a CUDA stream; `kept_by` below states how long it lives.
         let mut handle = unsafe { StreamHandle::from_raw(self.cu_stream().addr()) };
         if !self.context().is_primary() {
-            // SAFETY: it is the stream's, which keeps it.
+            // SAFETY: the stream belongs to this context and keeps it alive.
             handle = unsafe { handle.in_context(self.context().cu_ctx().addr()) };
         }
-        // SAFETY: a stream is destroyed when it is dropped, or by whoever promised `cudarc` to keep it.
+        // SAFETY: `self` keeps the stream: it is destroyed when `self` is dropped. For a borrowed stream, the contract of
+        // `cudarc`'s constructor says that it outlives `self`.
         let stream = unsafe { StreamRef::kept_by(self, handle) };
         StreamRef {
             queue: stream.queue.in_primary(),
@@ -59,16 +60,16 @@ impl ProducerStream for CudaStream {
     }
 }
 
-/// What lending found out about a slice.
-struct Whereabouts {
+/// The address and the stream of a lent slice.
+struct SliceLocation {
     address: usize,
     stream: Queue,
 }
 
-impl Whereabouts {
-    /// The same for memory of a kind that is said to be of device 0, wherever it was allocated: the numbers of default
-    /// streams would be taken for those of that device.
-    fn within(mut self, context: &CudaContext) -> Self {
+impl SliceLocation {
+    /// Names the context explicitly for memory whose device number is always 0, whatever device it was allocated for. Without
+    /// it, a default stream would be taken for that of device 0.
+    fn with_context(mut self, context: &CudaContext) -> Self {
         if context.ordinal() != 0 {
             self.stream = self.stream.in_context(context.cu_ctx().addr());
         }
@@ -76,66 +77,66 @@ impl Whereabouts {
     }
 }
 
-/// Asks a slice where it lies, which makes `stream` wait for the last write to it.
-fn find<'a>(
+/// Gets the address of a slice, and makes `stream` wait for the last write to it.
+fn locate_slice<'a>(
     stream: &'a Arc<CudaStream>,
     ask: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
-) -> Result<Whereabouts, DriverError> {
-    let address = undisturbed(stream.context(), || {
+) -> Result<SliceLocation, DriverError> {
+    let address = with_restored_context(stream.context(), || {
         let (address, read) = ask(stream);
-        // Dropped, it would put our consumer's read into the one event for all of them.
+        // Dropping the guard would record the consumer's read in the one read event of the slice.
         core::mem::forget(read);
         address
     })?;
-    Ok(Whereabouts {
+    Ok(SliceLocation {
         address: usize::try_from(address).unwrap_or(0),
         stream: stream.producer_stream().queue,
     })
 }
 
-/// Lets `cudarc` do something, and leaves the thread as it was.
-pub(super) fn undisturbed<R>(
+/// Runs `body`, which calls `cudarc`, and restores the thread's current context afterwards.
+pub(super) fn with_restored_context<R>(
     context: &CudaContext,
     body: impl FnOnce() -> R,
 ) -> Result<R, DriverError> {
     let before = result::ctx::get_current()?;
     let done = body();
-    // It keeps errors to itself until somebody asks.
+    // `cudarc` stores errors of asynchronous calls until they are queried.
     let outcome = context.check_err();
     let before = before.unwrap_or(core::ptr::null_mut());
-    // SAFETY: what was current right before, or nothing.
+    // SAFETY: `before` was the current context before `body`, or is null.
     let restored = unsafe { result::ctx::set_current(before) };
     outcome.and(restored)?;
     Ok(done)
 }
 
-/// The address, null if there is none, and the stream or what went wrong.
-fn apart<T>(found: Result<Whereabouts, DriverError>) -> (*mut T, Queue) {
+/// Splits the result into an address, null after an error, and a queue, which carries the error.
+fn split_location<T>(found: Result<SliceLocation, DriverError>) -> (*mut T, Queue) {
     match found {
         Ok(found) => (with_exposed_provenance_mut(found.address), found.stream),
         Err(DriverError(code)) => (core::ptr::null_mut(), Queue::failed(code as i32)),
     }
 }
 
-fn on_device<'a, T: Element>(
-    found: Result<Whereabouts, DriverError>,
+fn lend_device_memory<'a, T: Element>(
+    found: Result<SliceLocation, DriverError>,
     len: usize,
     context: &CudaContext,
 ) -> Loan<'a> {
     let device = Device::cuda(i32::try_from(context.ordinal()).unwrap_or(i32::MAX));
-    let (start, stream) = apart::<T>(found);
-    // SAFETY: `cudarc` allocated so many elements there, and frees them when the slice is dropped, which is borrowed
-    // for `'a`. The processor cannot read them, so no reference of Rust's ever sees them change.
+    let (start, stream) = split_location::<T>(found);
+    // SAFETY: `cudarc` allocated `len` elements at this address, and frees them when the slice is dropped, which is
+    // borrowed for `'a`. The CPU cannot read device memory, so no Rust reference into it exists.
     let loan = unsafe { Loan::from_raw_parts_mut(start, len, device) };
-    with(loan, stream)
+    with_stream(loan, stream)
 }
 
-fn with<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
+fn with_stream<'a>(mut loan: Loan<'a>, stream: Queue) -> Loan<'a> {
     loan.memory.stream = Some(stream);
     loan
 }
 
-/// Memory of a GPU. Consumers may write to it, as whoever has a `&CudaSlice` can.
+/// GPU memory. Consumers may write to it, because code with a `&CudaSlice` can do so too.
 ///
 /// ```no_run
 /// use cudarc::driver::CudaContext;
@@ -151,24 +152,24 @@ impl<T: Element> Buffer for CudaSlice<T> {
     const FACTS: Facts = Facts::list::<T>().dynamic_device().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
-        let found = find(self.stream(), |stream| self.device_ptr(stream));
-        on_device::<T>(found, self.len(), self.context())
+        let found = locate_slice(self.stream(), |stream| self.device_ptr(stream));
+        lend_device_memory::<T>(found, self.len(), self.context())
     }
 }
 
 impl<T: AnyBits> Writable for CudaSlice<T> {}
 
-/// A part of a [`CudaSlice`], for `data = self.slice.slice(4..)`.
+/// A view of a [`CudaSlice`], for example `data = self.slice.slice(4..)`.
 impl<'a, T: Element> From<CudaView<'a, T>> for Loan<'a> {
     fn from(view: CudaView<'a, T>) -> Self {
         let (stream, len) = (view.stream().clone(), view.len());
-        let found = find(&stream, |stream| {
-            // The address is the view's, and the guard is not kept.
+        let found = locate_slice(&stream, |stream| {
+            // The address is that of the view. The guard must not record a read event, see `locate_slice`.
             let (address, read) = view.device_ptr(stream);
             core::mem::forget(read);
             (address, SyncOnDrop::Sync(None))
         });
-        on_device::<T>(found, len, stream.context())
+        lend_device_memory::<T>(found, len, stream.context())
     }
 }
 
@@ -178,7 +179,7 @@ impl<'a, T: Element> Lent<'a> for CudaView<'a, T> {
     }
 }
 
-/// Memory that the processor reads too, on a device type of its own.
+/// Implements `Buffer` for memory that the CPU reads too, with its own device type.
 macro_rules! host_readable {
     ($($(#[$doc:meta])* $slice:ident on $device:ident by $find:ident;)*) => {$(
         $(#[$doc])*
@@ -188,16 +189,16 @@ macro_rules! host_readable {
             fn lend(&self) -> Loan<'_> {
                 let (start, stream) = $find(self);
                 let device = Device::new(DeviceType::$device, 0);
-                // SAFETY: `cudarc` allocated so many elements there, and the slice is borrowed. Through a shared
-                // reference it is only read; what a device still writes is waited for before a consumer reads.
+                // SAFETY: `cudarc` allocated `len` elements at this address, and the slice is borrowed. A shared reference
+                // only reads; a consumer is ordered after the writes of the device before it reads.
                 let loan = unsafe { Loan::from_raw_parts(start, self.len(), device) };
-                with(loan, stream)
+                with_stream(loan, stream)
             }
 
             fn lend_mut(&mut self) -> LoanMut<'_> {
                 let (start, stream) = $find(self);
                 let device = Device::new(DeviceType::$device, 0);
-                // SAFETY: as above, and `&mut self` is the one way to it.
+                // SAFETY: `cudarc` allocated `len` elements at this address, and `&mut self` is the only access to them.
                 let mut loan = unsafe { LoanMut::from_raw_parts(start, self.len(), device) };
                 loan.memory.stream = Some(stream);
                 loan
@@ -208,29 +209,29 @@ macro_rules! host_readable {
     )*};
 }
 host_readable! {
-    /// Memory that both the processor and a GPU reach. Whoever has a `&UnifiedSlice` may be reading it, so a consumer may
+    /// Memory that both the CPU and a GPU can access. Other code with a `&UnifiedSlice` may be reading it, so a consumer may
     /// write only if it owns the slice.
-    UnifiedSlice on CUDA_MANAGED by unified;
-    /// Memory of the host that devices reach quickly, on the device type for it.
-    PinnedHostSlice on CUDA_HOST by pinned;
+    UnifiedSlice on CUDA_MANAGED by locate_unified;
+    /// Host memory that is page-locked for fast transfers, with its own device type.
+    PinnedHostSlice on CUDA_HOST by locate_pinned;
 }
 
-fn unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
+fn locate_unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
     let stream = DeviceSlice::stream(slice);
-    let found = find(stream, |stream| slice.device_ptr(stream));
-    apart(found.map(|found| found.within(stream.context())))
+    let found = locate_slice(stream, |stream| slice.device_ptr(stream));
+    split_location(found.map(|found| found.with_context(stream.context())))
 }
 
-/// Asks pinned memory where it lies. It belongs to no stream, and `cudarc` would have the host wait for its last use:
-/// instead this thread's own default stream does, on which nothing else is pending as a rule.
-fn pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
+/// Gets the address of pinned memory. It belongs to no stream, and `cudarc` would make the host wait for its last use.
+/// Instead the per-thread default stream waits, which usually has no pending work.
+fn locate_pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
     let stream = slice.context().per_thread_stream();
-    let found = find(&stream, |stream| {
-        // SAFETY: only the address is taken; who reads there is put behind the stream.
+    let found = locate_slice(&stream, |stream| {
+        // SAFETY: only the address is used; consumers are ordered after the stream before they read.
         let (elements, read) = unsafe { slice.stream_synced_slice(stream) };
         core::mem::forget(read);
         let address = CUdeviceptr::try_from(elements.as_ptr().expose_provenance());
         (address.unwrap_or(0), SyncOnDrop::Sync(None))
     });
-    apart(found.map(|found| found.within(slice.context())))
+    split_location(found.map(|found| found.with_context(slice.context())))
 }

@@ -1,9 +1,8 @@
-//! The vectors, quaternions and matrices of `glam`, as elements with one axis or two.
+//! The vectors, quaternions and matrices of `glam`, as elements with one or two axes.
 //!
-//! A vector adds an axis of its components, a quaternion one of 4 (x, y, z, w). A matrix adds rows and
-//! columns; it lies in memory column by column, and its strides say so. `Vec3A`, `Mat3A` and the
-//! affine types that hold them have padding, and a tensor cannot leave bytes out inside of an item:
-//! export `Vec3` and `Mat3` instead.
+//! A vector adds an axis of its components, and a quaternion an axis of 4 (x, y, z, w). A matrix adds an axis of rows and
+//! an axis of columns. It is column-major in memory, which its strides express. `Vec3A`, `Mat3A` and the affine types that
+//! contain them have padding, which a DLPack item cannot skip: export `Vec3` and `Mat3` instead.
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use ::glam::{
@@ -18,10 +17,9 @@ use crate::{DataType, Element};
 
 macro_rules! vectors {
     ($($scalar:ty: $($vector:ident $extent:literal),*;)*) => {$($(
-        // SAFETY: the type is public to be made of these numbers: `repr(C)` over them, or transparent
-        // over one register that holds them, and its `AsRef<[_; N]>` shows them in order. There is no
-        // room for anything else, as the assertion below says; so all promises are those of `[_; N]`,
-        // of which any bytes are a value.
+        // SAFETY: the type has the layout of `[_; N]`: it is `repr(C)` over these numbers, or transparent over one
+        // register that holds them, and its `AsRef<[_; N]>` shows them in order. The assertion below excludes padding. So
+        // the contract is that of `[_; N]`, of which any bytes are a value.
         unsafe impl Element for $vector {
             type Scalar = $scalar;
             const DTYPE: DataType = <$scalar>::DTYPE;
@@ -40,7 +38,7 @@ macro_rules! vectors {
 
         const _: () = {
             assert!(size_of::<$vector>() == size_of::<[$scalar; $extent]>());
-            /// Compiles where the components can be had as an array.
+            /// Compiles only if the components can be borrowed as an array.
             fn components(vector: &$vector) -> &[$scalar; $extent] {
                 vector.as_ref()
             }
@@ -65,9 +63,9 @@ vectors! {
 
 macro_rules! matrices {
     ($($matrix:ident: $scalar:ty, $side:literal, $items:literal;)*) => {$(
-        // SAFETY: as a vector above, of the columns one after another ("Column and row major matrices"
-        // in the documentation of glam), which is how `TRAILING` places rows and columns.
-        // It is not `Plain`: rows one after another are not a value of it.
+        // SAFETY: the type has the layout of its columns, one after another, without padding ("Column and row major
+        // matrices" in the documentation of glam, and the assertion below). `TRAILING` describes this layout. The type is
+        // not `Plain`, because rows one after another are not a value of it.
         unsafe impl Element for $matrix {
             type Scalar = $scalar;
             const DTYPE: DataType = <$scalar>::DTYPE;
@@ -83,7 +81,7 @@ macro_rules! matrices {
 
         const _: () = {
             assert!(size_of::<$matrix>() == size_of::<[$scalar; $items]>());
-            /// Compiles where the columns can be had as an array.
+            /// Compiles only if the columns can be borrowed as one array.
             fn columns(matrix: &$matrix) -> &[$scalar; $items] {
                 matrix.as_ref()
             }

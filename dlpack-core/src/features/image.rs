@@ -1,4 +1,4 @@
-//! The images of `image`: rows, columns, channels.
+//! The images of `image`, with axes height, width and channels.
 
 use alloc::vec::Vec;
 
@@ -8,18 +8,18 @@ use crate::import::{FromTensor, reader::Import, sealed};
 use crate::{Buffer, Element, Error, FromDLPack, Loan, LoanMut, Managed, TensorRef, Writable};
 use crate::{element::AnyBits, layout::Dims, loan::facts::Facts};
 
-/// Shape and strides of an image in memory that may go on behind it.
-fn layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
+/// Shape and strides of an image. Its buffer may be longer than the image.
+fn image_layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
     let (width, height, channels) = (i64::from(width), i64::from(height), i64::from(channels));
     let row = width * channels; // less than 2^40
     let shape = Dims::from([height, width, channels]);
     (shape, Dims::from([row, channels, 1]))
 }
 
-/// An image is exported as (height, width, channels), in row-major order; a gray one has 1 channel.
+/// An image is exported with shape (height, width, channels) in C order; a gray image has 1 channel.
 ///
-/// The image also dereferences to a slice of its samples, so a field of this type can be `data`
-/// without the feature too, as a list that needs a `shape`. One that is given has to agree.
+/// The type also dereferences to a slice of its samples. So without this feature a field of this type can be `data` too,
+/// as a list that needs the key `shape`. With this feature, a `shape` must agree with the image.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -33,19 +33,19 @@ impl<P: Pixel<Subpixel: Element> + Send> Buffer for ImageBuffer<P, Vec<P::Subpix
     const FACTS: Facts = Facts::list::<P::Subpixel>().rank(Some(3)).writable();
 
     fn lend(&self) -> Loan<'_> {
-        let (shape, strides) = layout(self.dimensions(), P::CHANNEL_COUNT);
+        let (shape, strides) = image_layout(self.dimensions(), P::CHANNEL_COUNT);
         Loan::from(&**self).with_layout(shape, strides, 0)
     }
 
     fn lend_mut(&mut self) -> LoanMut<'_> {
-        let (shape, strides) = layout(self.dimensions(), P::CHANNEL_COUNT);
+        let (shape, strides) = image_layout(self.dimensions(), P::CHANNEL_COUNT);
         LoanMut::from(&mut **self).with_layout(shape, strides, 0)
     }
 }
 
 impl<P: Pixel<Subpixel: AnyBits> + Send> Writable for ImageBuffer<P, Vec<P::Subpixel>> {}
 
-/// The samples are copied. Three axes are needed, the last one as long as a pixel of this type.
+/// The samples are copied. The tensor needs three axes, and the size of the last one must be the number of channels.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -63,10 +63,10 @@ impl<P: Pixel<Subpixel: Element>> FromTensor for ImageBuffer<P, Vec<P::Subpixel>
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         let import = import.row_major();
-        import.rank(3)?;
-        import.expect(2, i64::from(P::CHANNEL_COUNT))?;
-        let (height, width) = (import.extent(0)?, import.extent(1)?);
-        let image = Self::from_raw(width, height, import.elements()?);
+        import.check_rank(3)?;
+        import.check_size(2, i64::from(P::CHANNEL_COUNT))?;
+        let (height, width) = (import.axis_size(0)?, import.axis_size(1)?);
+        let image = Self::from_raw(width, height, import.copy_elements()?);
         Ok(image.expect("as many samples as the shape has"))
     }
 
@@ -80,7 +80,7 @@ impl<P: Pixel> sealed::Sealed for ImageBuffer<P, Vec<P::Subpixel>> {}
 
 macro_rules! variants {
     ($($variant:ident)*) => {
-        /// The data type and the number of channels are those that the image has at run time.
+        /// Data type and number of channels are those of the image at run time.
         ///
         /// ```
         /// use dlpack_core::{DLPack, DataType};
@@ -92,15 +92,15 @@ macro_rules! variants {
         /// # Ok::<(), dlpack_core::Error>(())
         /// ```
         ///
-        /// An image of a kind that was added to `image` later is lent as its bytes, for reading, the
-        /// bytes of each pixel along the last axis.
+        /// If a later version of `image` adds a variant, such an image is exported read-only as bytes; the last axis has the
+        /// bytes of each pixel.
         impl Buffer for DynamicImage {
             fn lend(&self) -> Loan<'_> {
                 match self {
                     $(Self::$variant(image) => image.lend(),)*
                     other => {
                         let size = (other.width(), other.height());
-                        let (shape, strides) = layout(size, other.color().bytes_per_pixel());
+                        let (shape, strides) = image_layout(size, other.color().bytes_per_pixel());
                         Loan::from(other.as_bytes()).with_layout(shape, strides, 0)
                     }
                 }
@@ -114,7 +114,7 @@ macro_rules! variants {
             }
         }
 
-        /// The samples are copied into the kind of image that has such samples, and as many of them.
+        /// The samples are copied into the variant with this sample type and number of channels.
         ///
         /// ```
         /// use dlpack_core::{DLPack, FromDLPack};
@@ -128,7 +128,7 @@ macro_rules! variants {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
                 let view = tensor.view();
                 $(
-                    if fits(Self::$variant, &view) {
+                    if fits_variant(Self::$variant, &view) {
                         return FromDLPack::from_dlpack(tensor).map(Self::$variant);
                     }
                 )*
@@ -140,7 +140,7 @@ macro_rules! variants {
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {
-                $(fits(Self::$variant, tensor))||*
+                $(fits_variant(Self::$variant, tensor))||*
             }
         }
     };
@@ -150,7 +150,7 @@ variants! {
     ImageRgb32F ImageRgba32F
 }
 
-/// Whether a tensor fits the image that this variant holds.
-fn fits<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
+/// Whether a tensor fits the image type of this variant.
+fn fits_variant<I: FromDLPack>(_: fn(I) -> DynamicImage, tensor: &TensorRef<'_>) -> bool {
     I::fits(tensor)
 }

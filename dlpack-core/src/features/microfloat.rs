@@ -1,13 +1,13 @@
-//! The small floats of `microfloat`, one a byte, and the way between them and the groups that share bytes.
+//! The small floats of `microfloat`, padded to one byte each, and conversions to and from packed groups.
 //!
-//! The names are those of DLPack, and so are the encodings:
+//! Names and encodings are those of DLPack:
 //!
 //! | suffix | means |
 //! |---|---|
 //! | none | infinities and NaNs as in IEEE 754 |
-//! | `fn` | no infinities; NaN is all ones behind the sign, and those of 4 and 6 bits have none |
-//! | `fnuz` | no infinities and no negative zero, whose code is the one NaN |
-//! | `fnu` | unsigned: a power of two, all ones is NaN |
+//! | `fn` | no infinities; NaN is all ones after the sign, and the formats of 4 and 6 bits have no NaN |
+//! | `fnuz` | no infinities and no negative zero; the code of negative zero is the only NaN |
+//! | `fnu` | unsigned: a power of two; all ones is NaN |
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use ::microfloat::{
@@ -18,9 +18,9 @@ use ::microfloat::{
 use crate::DataType;
 use crate::element::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4, scalars};
 
-// Each is `repr(transparent)` over a byte, as its documentation shows, and can be made of any byte by
-// the safe `from_bits`. That holds for those of fewer bits too: the bits above are kept as they are,
-// and mean what they mean in a byte of `ml_dtypes`. So no byte has to be looked at before it is one.
+// Each type is `repr(transparent)` over a byte, as its documentation shows, and its safe `from_bits` accepts any byte.
+// This includes the types of fewer than 8 bits: their upper bits are preserved, and mean the same as in `ml_dtypes`.
+// So the bytes need no check.
 scalars! {
     f8e3m4 => DataType::F8_E3M4, true;
     f8e4m3 => DataType::F8_E4M3, true;
@@ -56,7 +56,7 @@ macro_rules! groups {
         }
 
         impl From<$group> for [$float; $count] {
-            /// Gives each float a byte of its own.
+            /// Unpacks the group to one byte for each float.
             fn from(group: $group) -> Self {
                 group.unpack().map($float::from_bits)
             }

@@ -1,8 +1,7 @@
-//! The matrices of `nalgebra`: column by column, as buffers; those of fixed size also as elements.
+//! The matrices of `nalgebra`, in column-major order, as buffers. Matrices of fixed size are also elements.
 //!
-//! What is one column by its type (`DVector`, `Vector3`) is a list, with one axis; everything else has
-//! the axes row and column, even where there happens to be one column. Typed arrays as views of
-//! `nalgebra` are in `views`.
+//! A column vector by its type (`DVector`, `Vector3`) is a list with one axis. All other matrices have the axes row and
+//! column, even if they happen to have one column. The module `views` borrows typed arrays as `nalgebra` views.
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 mod views;
@@ -20,9 +19,9 @@ use crate::import::{self, FromTensor, reader::Import};
 use crate::{Buffer, DataType, Element, Error, Loan, LoanMut, TensorRef, Writable};
 use crate::{layout::Dims, loan::facts::Facts};
 
-/// A number of columns, which says whether there is an axis for them.
+/// A number of columns, which determines whether there is a column axis.
 pub trait Columns: Dim {
-    /// The axes of a matrix with so many columns.
+    /// The rank of a matrix with this number of columns.
     const RANK: usize;
 }
 
@@ -35,18 +34,18 @@ impl<const N: usize> Columns for Const<N> {
 }
 
 /// Shape and strides of a matrix.
-fn layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
+fn matrix_layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
     let (mut extents, mut steps) = (Dims::new(), Dims::new());
     let axes = [(shape.0, strides.0), (shape.1, strides.1)];
     for (extent, stride) in axes.into_iter().take(C::RANK) {
-        // What does not fit is refused, since it reaches outside of the elements.
+        // A saturated value is rejected later, because it reaches outside of the elements.
         extents.push(i64::try_from(extent).unwrap_or(i64::MAX));
         steps.push(i64::try_from(stride).unwrap_or(i64::MAX));
     }
     (extents, steps)
 }
 
-/// A matrix is exported as it lies in memory, column by column; a column vector has one axis.
+/// A matrix is exported without a copy, in column-major order. A column vector has one axis.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -68,12 +67,12 @@ where
     const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
 
     fn lend(&self) -> Loan<'_> {
-        let (shape, strides) = layout::<C>(self.shape(), self.strides());
+        let (shape, strides) = matrix_layout::<C>(self.shape(), self.strides());
         Loan::from(self.as_slice()).with_layout(shape, strides, 0)
     }
 
     fn lend_mut(&mut self) -> LoanMut<'_> {
-        let (shape, strides) = layout::<C>(self.shape(), self.strides());
+        let (shape, strides) = matrix_layout::<C>(self.shape(), self.strides());
         LoanMut::from(self.as_mut_slice()).with_layout(shape, strides, 0)
     }
 }
@@ -83,7 +82,7 @@ impl<T: AnyBits, R: Dim, C: Columns, S> Writable for Matrix<T, R, C, S> where
 {
 }
 
-/// The elements are copied, column by column. A list becomes a column vector, a tensor of two axes a
+/// The elements are copied, in column-major order. A tensor of one axis becomes a column vector, a tensor of two axes a
 /// matrix.
 ///
 /// ```
@@ -106,17 +105,17 @@ where
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         let import = import.column_major();
-        import.rank(C::RANK)?;
+        import.check_rank(C::RANK)?;
         let mut extents = [0, 1];
         let fixed = [R::try_to_usize(), C::try_to_usize()];
         for (axis, fixed) in fixed.into_iter().enumerate().take(C::RANK) {
-            extents[axis] = import.extent(axis)?;
+            extents[axis] = import.axis_size(axis)?;
             if let Some(needed) = fixed {
-                import.expect(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;
+                import.check_size(axis, i64::try_from(needed).unwrap_or(i64::MAX))?;
             }
         }
         let (rows, columns) = (R::from_usize(extents[0]), C::from_usize(extents[1]));
-        let elements = import.elements()?;
+        let elements = import.copy_elements()?;
         Ok(Self::from_iterator_generic(rows, columns, elements))
     }
 
@@ -127,7 +126,7 @@ where
 
 impl<T, R, C, S> import::sealed::Sealed for Matrix<T, R, C, S> {}
 
-/// A list of vectors is a tensor of two axes, a list of matrices one of three.
+/// A list of vectors is a tensor of two axes, and a list of matrices a tensor of three axes.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -142,10 +141,10 @@ impl<T, R, C, S> import::sealed::Sealed for Matrix<T, R, C, S> {}
 /// assert_eq!(tensor.view().strides(), [6, 1, 2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-// SAFETY: a `Matrix` is `repr(C)` over its storage and markers without size, and an `ArrayStorage` is
-// `repr(transparent)` over its columns, `[[T; R]; C]`, as the documentation of both shows. So all
-// promises are those of this array, and `TRAILING` places rows and columns as they lie in it. Scalars
-// in row-major order are only copied to be such a value (`PLAIN`) where there is one row or column.
+// SAFETY: a `Matrix` is `repr(C)` over its storage and zero-sized markers, and an `ArrayStorage` is `repr(transparent)`
+// over its columns, `[[T; R]; C]`, as the documentation of both shows. So the contract is that of this array, and
+// `TRAILING` describes the position of rows and columns in it. Scalars in C order are only copied as such a value
+// (`PLAIN`) if there is one row or one column.
 unsafe impl<T: Element, const R: usize, const C: usize> Element for SMatrix<T, R, C> {
     type Scalar = T::Scalar;
     const DTYPE: DataType = T::DTYPE;
@@ -180,7 +179,7 @@ impl<T: Element, const R: usize, const C: usize> sealed::Element for SMatrix<T, 
 impl<T: Plain, const R: usize> sealed::Plain for SVector<T, R> {}
 impl<T: Plain, const R: usize> Plain for SVector<T, R> {}
 
-/// A point is its coordinates.
+/// A point is exported as its coordinates.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -190,8 +189,8 @@ impl<T: Plain, const R: usize> Plain for SVector<T, R> {}
 /// assert_eq!(cloud.into_dlpack()?.view().shape(), [100, 3]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-// SAFETY: a `Point` is `repr(C)` over its coordinates alone, as its documentation shows, so all
-// promises are those of the vector.
+// SAFETY: a `Point` is `repr(C)` over its coordinates alone, as its documentation shows, so the contract is that of the
+// vector of coordinates.
 unsafe impl<T: Element + Scalar, const D: usize> Element for Point<T, D> {
     type Scalar = T::Scalar;
     const DTYPE: DataType = T::DTYPE;

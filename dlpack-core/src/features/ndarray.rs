@@ -1,4 +1,4 @@
-//! The arrays of `ndarray`, which know their shape and strides. Typed arrays as views of `ndarray` are in `views`.
+//! The arrays of `ndarray`, with their shape and strides. The module `views` borrows typed arrays as `ndarray` views.
 #![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
 
 mod views;
@@ -15,70 +15,70 @@ use crate::layout::{Dims, extent};
 use crate::{Buffer, Device, Element, Error, Loan, LoanMut, Order, TensorRef, Writable};
 use crate::{element::AnyBits, loan::facts::Facts};
 
-/// Where the elements of an array lie, in elements.
-struct Corner {
+/// The position of an array's elements in memory; all fields are in elements.
+struct ElementSpan {
     shape: Dims,
     strides: Dims,
-    /// From the first to the last in memory, both included.
+    /// The distance from the lowest to the highest address, both included.
     len: usize,
-    /// From the first in memory to the one whose index is zero everywhere.
+    /// The distance from the lowest address to the element at index zero.
     first: usize,
 }
 
-impl Corner {
-    fn of<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
-        let mut corner = Self {
+impl ElementSpan {
+    fn new<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+        let mut span = Self {
             shape: Dims::new(),
             strides: Dims::new(),
             len: 0,
             first: 0,
         };
-        (array.shape().iter()).for_each(|&extent| corner.shape.push(small(extent)));
-        (array.strides().iter()).for_each(|&stride| corner.strides.push(small(stride)));
+        (array.shape().iter()).for_each(|&extent| span.shape.push(convert_count(extent)));
+        (array.strides().iter()).for_each(|&stride| span.strides.push(convert_count(stride)));
         if !array.is_empty() {
-            let reach = extent::reach(&corner.shape, &corner.strides)
+            let reach = extent::reached_items(&span.shape, &span.strides)
                 .expect("the elements of an array lie in memory");
-            corner.len = small(reach.max - reach.min + 1);
-            corner.first = small(-reach.min);
+            span.len = convert_count(reach.max - reach.min + 1);
+            span.first = convert_count(-reach.min);
         }
-        corner
+        span
     }
 
-    /// Lends the elements of an array that begins at `start`. Nothing is said of the places in between: no offset fits
-    /// into so narrow a frame, so no tensor over the loan ever reaches them.
+    /// Lends the elements of an array; `start` is the address of the element at index zero. Memory in gaps may be
+    /// uninitialised, but no tensor over the loan reaches it: the loan is just long enough for its layout, so any other
+    /// offset is rejected.
     ///
     /// # Safety
     ///
-    /// As [`Loan::from_raw_parts`], for the elements that the corner's shape and strides reach.
-    unsafe fn lend<'a, T: Element>(self, start: *const T) -> Loan<'a> {
+    /// The contract of [`Loan::from_raw_parts`] holds for the elements that shape and strides reach.
+    unsafe fn lend_from<'a, T: Element>(self, start: *const T) -> Loan<'a> {
         let lowest = start.wrapping_sub(self.first);
-        // SAFETY: the layout keeps to the elements that the caller vouches for, which lie from `lowest` on.
+        // SAFETY: by this function's contract the elements are valid, and the layout reaches only them, from `lowest` on.
         let loan = unsafe { Loan::from_raw_parts(lowest, self.len, Device::CPU) };
         loan.with_layout(self.shape, self.strides, self.first)
     }
 }
 
-/// A number of elements within one allocation.
-fn small<I: TryInto<J>, J>(number: I) -> J {
+/// Converts a number of elements within one allocation.
+fn convert_count<I: TryInto<J>, J>(number: I) -> J {
     let Ok(number) = number.try_into() else {
         unreachable!("an array of ndarray has fewer than isize::MAX elements");
     };
     number
 }
 
-fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
+fn lend_array<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
     if !T::PLAIN {
         for element in array {
             T::verify(slice::from_ref(element));
         }
     }
-    // SAFETY: an element of the array is at `as_ptr` and its index times the strides (documentation of
-    // `as_ptr`), of which `Corner` is made. They are initialised, and neither move nor change while the
-    // array is borrowed.
-    unsafe { Corner::of(array).lend(array.as_ptr()) }
+    // SAFETY: the address of an element is `as_ptr` plus its index times the strides (documentation of `as_ptr`), from
+    // which `ElementSpan` is computed. The elements are initialised, and neither move nor change while the array is borrowed.
+    unsafe { ElementSpan::new(array).lend_from(array.as_ptr()) }
 }
 
-/// An array is exported as it lies in memory: transposed, sliced or reversed, without a copy.
+/// An array is exported without a copy, also if it is transposed, sliced or reversed.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -92,7 +92,7 @@ fn lend<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) ->
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 ///
-/// A view borrows, so it cannot be exported: export the array that it looks at.
+/// A view borrows its elements, so it cannot be exported: export the array itself.
 ///
 /// ```compile_fail
 /// use dlpack_core::DLPack;
@@ -104,7 +104,7 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
     const FACTS: Facts = Facts::list::<T>().rank(D::NDIM).writable();
 
     fn lend(&self) -> Loan<'_> {
-        lend(self)
+        lend_array(self)
     }
 
     fn lend_mut(&mut self) -> LoanMut<'_> {
@@ -114,16 +114,17 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
             }
         }
         let pointer = self.as_mut_ptr();
-        let corner = Corner::of(self);
-        let lowest = pointer.wrapping_sub(corner.first);
-        // SAFETY: as in `lend`; and the array is the only owner of its memory, and exclusively borrowed.
-        let loan = unsafe { LoanMut::from_raw_parts(lowest, corner.len, Device::CPU) };
-        loan.with_layout(corner.shape, corner.strides, corner.first)
+        let span = ElementSpan::new(self);
+        let lowest = pointer.wrapping_sub(span.first);
+        // SAFETY: an element's address is `as_mut_ptr` plus its index times the strides. The array is the only owner of its
+        // memory, and is exclusively borrowed.
+        let loan = unsafe { LoanMut::from_raw_parts(lowest, span.len, Device::CPU) };
+        loan.with_layout(span.shape, span.strides, span.first)
     }
 }
 impl<T: AnyBits, D: Dimension> Writable for Array<T, D> {}
 
-/// An array that is shared with others is read-only, even while there are none.
+/// An `ArcArray` is exported read-only, even if it is the only reference to its elements.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -139,11 +140,11 @@ impl<T: Element, D: Dimension> Buffer for ArcArray<T, D> {
     const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
 
     fn lend(&self) -> Loan<'_> {
-        lend(self)
+        lend_array(self)
     }
 }
 
-/// An array that may be borrowed is read-only, even if it is not.
+/// A `CowArray` is exported read-only, even if it owns its elements.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -157,17 +158,17 @@ impl<T: Element, D: Dimension> Buffer for CowArray<'_, T, D> {
     const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
 
     fn lend(&self) -> Loan<'_> {
-        lend(self)
+        lend_array(self)
     }
 }
 
-fn fits<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> bool {
+fn fits_array<T: Element, D: Dimension>(tensor: &TensorRef<'_>) -> bool {
     let leading = tensor.shape().len().checked_sub(T::TRAILING.len());
     tensor.dtype() == T::DTYPE
         && leading.is_some_and(|found| D::NDIM.is_none_or(|needed| found == needed))
 }
 
-/// The elements are copied, in row-major order.
+/// The elements are copied, in C order.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -182,12 +183,12 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
 
     fn from_tensor(import: Import) -> Result<Self, Error> {
         if let Some(rank) = D::NDIM {
-            import.rank(rank)?;
+            import.check_rank(rank)?;
         }
         let extents: Vec<usize> = import.shape()?;
-        let shape = IxDyn(&extents).set_f(import.order() == Order::F);
-        // Where there are elements, memory holds them; an empty shape can be larger than ndarray allows.
-        let Ok(array) = ArrayD::from_shape_vec(shape, import.elements()?) else {
+        let shape = IxDyn(&extents).set_f(import.memory_order() == Order::F);
+        // The elements fit in memory, but `ndarray` may reject an empty shape with sizes that are too large.
+        let Ok(array) = ArrayD::from_shape_vec(shape, import.copy_elements()?) else {
             return Err(Error::TooLarge {
                 shape: import.shape()?,
             });
@@ -196,13 +197,13 @@ impl<T: Element, D: Dimension> FromTensor for Array<T, D> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        fits::<T, D>(tensor)
+        fits_array::<T, D>(tensor)
     }
 }
 
 impl<T: Element, D: Dimension> sealed::Sealed for Array<T, D> {}
 
-/// As an [`Array`] that nobody shares yet.
+/// The elements are copied to an array that is not shared yet, in C order.
 ///
 /// ```
 /// use dlpack_core::{DLPack, FromDLPack};
@@ -220,7 +221,7 @@ impl<T: Element, D: Dimension> FromTensor for ArcArray<T, D> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        fits::<T, D>(tensor)
+        fits_array::<T, D>(tensor)
     }
 }
 

@@ -1,10 +1,10 @@
-//! The 16-bit floats of `half`, and the complex numbers of `num-complex`: one item each.
+//! The 16-bit floats of `half`, and the complex numbers of `num-complex`. Each value is one item.
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use crate::{DataType, element::scalars};
 
-// Both are `repr(transparent)` over a `u16`, as their documentation shows, and both can be made of
-// any `u16` by the safe `from_bits`.
+// Both types are `repr(transparent)` over a `u16`, as their documentation shows, and their safe `from_bits` accepts any
+// `u16`.
 #[cfg(feature = "half")]
 scalars! {
     ::half::f16 => DataType::F16, true;
@@ -13,8 +13,8 @@ scalars! {
 #[cfg(feature = "half")]
 const _: () = assert!(size_of::<::half::f16>() == 2 && size_of::<::half::bf16>() == 2);
 
-// `Complex<T>` is documented to be `repr(C)` and layout compatible with `[T; 2]`, the real part
-// first: without padding, and any bytes are one where any bytes are a `T`.
+// `Complex<T>` is documented to be `repr(C)` and layout compatible with `[T; 2]`, real part first. So it has no padding,
+// and any bytes are a value if any bytes are a `T`.
 #[cfg(feature = "num-complex")]
 macro_rules! complex {
     ($($part:ty => $dtype:ident;)*) => {$(

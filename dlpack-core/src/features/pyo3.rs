@@ -1,4 +1,4 @@
-//! The exception for each error, so that `?` makes one of it in functions of PyO3.
+//! Converts errors to Python exceptions, so that `?` works in PyO3 functions.
 
 use alloc::{string::String, vec::Vec};
 
@@ -7,9 +7,9 @@ use pyo3::{PyErr, PyTypeInfo, Python, ffi::PyTypeObject};
 
 use crate::{Error, error::text};
 
-/// The exception that a consumer expects: `BufferError`, except for a value that makes no sense (`ValueError`), an index
-/// out of range (`IndexError`), for no memory (`MemoryError`) and for modules that cannot work together (`RuntimeError`); never
-/// `TypeError`, upon which consumers ask again for less.
+/// Converts an error to the exception that consumers expect: `BufferError`, except for an invalid value (`ValueError`), an
+/// index out of range (`IndexError`), a failed allocation (`MemoryError`) and incompatible modules (`RuntimeError`). It is
+/// never `TypeError`, because consumers retry with fewer arguments after a `TypeError`.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_core::SharedBuffer;
@@ -22,7 +22,7 @@ use crate::{Error, error::text};
 impl From<Error> for PyErr {
     #[inline]
     fn from(error: Error) -> Self {
-        // PyO3 boxes it, and cannot say that there is no memory for that.
+        // PyO3 boxes the message, and aborts if there is no memory for the box.
         let room = Vec::<String>::new().try_reserve_exact(1);
         match (text(&error), room) {
             (Ok(words), Ok(())) => (exception(&error).new)(words),
@@ -31,20 +31,20 @@ impl From<Error> for PyErr {
     }
 }
 
-/// A class of exceptions.
+/// A Python exception class.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
-    /// Makes one, without Python.
+    /// Creates an exception of this class, without calling Python.
     pub new: fn(String) -> PyErr,
-    /// The class in Python.
+    /// Returns the class object.
     pub class: fn(Python<'_>) -> *mut PyTypeObject,
 }
 
-/// The class of the exception for an error.
+/// Returns the exception class for an error.
 #[inline]
 #[must_use]
 pub fn exception(error: &Error) -> Exception {
-    fn of<E: PyTypeInfo>() -> Exception {
+    fn exception_class<E: PyTypeInfo>() -> Exception {
         Exception {
             new: PyErr::new::<E, String>,
             class: E::type_object_raw,
@@ -52,10 +52,10 @@ pub fn exception(error: &Error) -> Exception {
     }
 
     match error {
-        Error::OutOfMemory { .. } => of::<PyMemoryError>(),
-        Error::BadStream { .. } => of::<PyValueError>(),
-        Error::NoLeaseTable { .. } => of::<PyRuntimeError>(),
-        Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => of::<PyIndexError>(),
-        _ => of::<PyBufferError>(),
+        Error::OutOfMemory { .. } => exception_class::<PyMemoryError>(),
+        Error::BadStream { .. } => exception_class::<PyValueError>(),
+        Error::NoLeaseTable { .. } => exception_class::<PyRuntimeError>(),
+        Error::OutOfRange { .. } | Error::NoSuchAxis { .. } => exception_class::<PyIndexError>(),
+        _ => exception_class::<PyBufferError>(),
     }
 }

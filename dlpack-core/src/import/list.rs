@@ -1,4 +1,4 @@
-//! Integers, and lists of them, that extents and strides are read back into.
+//! Integers and lists that shape, strides and offset are imported into.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::fmt::Display;
@@ -6,7 +6,7 @@ use core::fmt::Display;
 use crate::layout::{Int, shape::for_tuples};
 use crate::{Error, Shape, error::text};
 
-/// An integer that an extent, a stride or an offset is read back into.
+/// An integer type that a size, a stride or an offset is imported into.
 ///
 /// ```
 /// fn may_take_an_extent<I: dlpack_core::import::FromInt>() {}
@@ -18,7 +18,7 @@ use crate::{Error, Shape, error::text};
     label = "expected an integer such as `usize`, `u32` or `i64`"
 )]
 pub trait FromInt: Int + Sized {
-    /// The integer, if it fits.
+    /// Converts the value, or returns an error if it does not fit.
     #[doc(hidden)]
     fn from_int(what: &'static str, found: i64) -> Result<Self, Error>;
 }
@@ -39,7 +39,7 @@ pub(super) fn bad_field(what: &'static str, found: impl Display) -> Error {
     text(found).map_or_else(|error| error, |found| Error::BadField { what, found })
 }
 
-/// A list that extents or strides are read back into.
+/// A list type that a shape or strides are imported into.
 ///
 /// ```
 /// fn may_take_a_shape<L: dlpack_core::import::FromList>() {}
@@ -52,7 +52,7 @@ pub(super) fn bad_field(what: &'static str, found: impl Display) -> Error {
     label = "expected `[I; N]`, `Vec<I>`, `Box<[I]>` or a tuple of integers"
 )]
 pub trait FromList: Shape + Sized {
-    /// The list, if its length and its integers fit.
+    /// Converts the list, or returns an error if its length or one of its values does not fit.
     #[doc(hidden)]
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error>;
 }

@@ -1,20 +1,20 @@
-//! A tensor on its way into a struct: what the derive of `FromDLPack` asks it for.
+//! [`Import`]: reads a tensor into the fields of a struct, for the derive of `FromDLPack`.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
 
 use crate::element::{Axes, Plain};
-use crate::export::root::home_of;
+use crate::export::root::allocation_of;
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent};
 use crate::loan::access::Access;
-use crate::tensor::view::{aligned_to, elements, same_extent};
+use crate::tensor::view::{check_alignment, check_axis_size, count_elements};
 use crate::{
     DataType, Descriptor, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef,
 };
 
-/// A tensor on its way into the fields of a struct. What is asked for has to fit the type that it is read into.
+/// A tensor that is being imported into the fields of a struct. A method fails if its value does not fit the field's type.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Import {
@@ -26,11 +26,11 @@ pub struct Import {
 }
 
 impl Import {
-    /// A tensor whose elements go into `D`.
+    /// Starts an import with `D` as the container of the elements.
     ///
     /// # Errors
     ///
-    /// Another data type, or other trailing axes, than the elements of `D` have.
+    /// The dtype or the trailing axes are not those of the elements of `D`.
     pub fn new<D: FromTensor>(tensor: Managed) -> Result<Self, Error> {
         let import = Self {
             tensor,
@@ -43,93 +43,98 @@ impl Import {
         Ok(import)
     }
 
-    /// The elements.
+    /// Imports the elements.
     ///
     /// # Errors
     ///
-    /// As [`FromDLPack::from_dlpack`](crate::FromDLPack::from_dlpack).
-    pub fn data<D: FromTensor>(self) -> Result<D, Error> {
+    /// The errors of [`FromDLPack::from_dlpack`](crate::FromDLPack::from_dlpack).
+    pub fn into_data<D: FromTensor>(self) -> Result<D, Error> {
         D::from_tensor(self)
     }
 
-    /// That its items are those of `T`.
+    /// Replaces the elements of a field, in their own memory where that is possible. After an error the field is unchanged.
+    pub(crate) fn replace<D: FromTensor>(self, field: &mut D) -> Result<(), Error> {
+        field.replace(self)
+    }
+
+    /// Checks that the items are those of `T`, and host-readable.
     fn check_type<T: Element>(&self) -> Result<(), Error> {
         self.tensor.view().check_type::<T>()
     }
 
-    /// The first axis moves fastest in the struct.
+    /// Sets the memory order of the struct to Fortran order.
     #[must_use]
     pub fn column_major(mut self) -> Self {
         self.order = Order::F;
         self
     }
 
-    /// The order that the elements will have.
+    /// The memory order of the imported elements.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn memory_order(&self) -> Order {
         self.order
     }
 
-    /// The last axis moves fastest in the struct, whatever was said before.
+    /// Sets the memory order of the struct to C order, which replaces an earlier choice.
     #[cfg(feature = "image")]
     pub(crate) fn row_major(mut self) -> Self {
         self.order = Order::C;
         self
     }
 
-    /// The axes in front of those of the element.
-    fn leading(&self) -> usize {
+    /// The number of axes of the tensor, without the trailing axes of the element type.
+    fn leading_axes(&self) -> usize {
         self.tensor.view().shape().len() - self.axes.len()
     }
 
-    /// The items in one element.
-    fn pitch(&self) -> usize {
+    /// The number of items in one element.
+    fn items_per_element(&self) -> usize {
         let items: i64 = self.axes.extents().iter().product();
         usize::try_from(items).unwrap_or(0)
     }
 
-    /// Whether the memory has the order that the struct wants, without gaps.
+    /// Whether the memory is contiguous in the order of the struct.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
-        let (shape, steps) = view.shape().split_at(self.leading());
-        let (strides, inner) = view.strides().split_at(self.leading());
+        let (shape, steps) = view.shape().split_at(self.leading_axes());
+        let (strides, inner) = view.strides().split_at(self.leading_axes());
         let pitch = steps.iter().product();
         extent::is_packed(self.order, shape, strides, pitch)
             && extent::is_packed(Order::C, steps, inner, 1)
     }
 
-    /// That there are so many axes.
-    pub fn rank(&self, needed: usize) -> Result<(), Error> {
-        let found = self.leading();
+    /// Checks that the tensor has this number of axes, without those of the element type.
+    pub fn check_rank(&self, needed: usize) -> Result<(), Error> {
+        let found = self.leading_axes();
         if found == needed {
             return Ok(());
         }
         Err(Error::Rank { found, needed })
     }
 
-    /// That this axis is so long.
-    pub fn expect(&self, axis: usize, needed: i64) -> Result<(), Error> {
-        same_extent(axis, self.tensor.view().shape()[axis], needed)
+    /// Checks that an axis has this size.
+    pub fn check_size(&self, axis: usize, needed: i64) -> Result<(), Error> {
+        check_axis_size(axis, self.tensor.view().shape()[axis], needed)
     }
 
-    /// All extents.
+    /// Reads the shape.
     pub fn shape<S: FromList>(&self) -> Result<S, Error> {
-        S::from_list("extent", &self.tensor.view().shape()[..self.leading()])
+        S::from_list("extent", &self.tensor.view().shape()[..self.leading_axes()])
     }
 
-    /// One extent.
-    pub fn extent<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
+    /// Reads the size of one axis.
+    pub fn axis_size<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the extent", self.tensor.view().shape()[axis])
     }
 
-    /// The strides that the struct will have, in elements.
+    /// The strides of the imported elements, in elements.
     fn element_strides(&self) -> Result<Dims, Error> {
         self.strides_read.set(true);
         let view = self.tensor.view();
-        let pitch = i64::try_from(self.pitch()).unwrap_or(i64::MAX);
+        let pitch = i64::try_from(self.items_per_element()).unwrap_or(i64::MAX);
         let mut strides = if self.adopts {
-            Dims::from(&view.strides()[..self.leading()]).whole()?
+            Dims::from(&view.strides()[..self.leading_axes()]).check_allocated()?
         } else {
-            extent::packed(self.order, &view.shape()[..self.leading()], pitch)?
+            extent::packed_strides(self.order, &view.shape()[..self.leading_axes()], pitch)?
         };
         let pitch = pitch.max(1);
         for (axis, stride) in strides.iter_mut().enumerate() {
@@ -137,7 +142,7 @@ impl Import {
                 return Err(Error::PartialStride {
                     axis,
                     found: *stride,
-                    itemsize: self.pitch(),
+                    itemsize: self.items_per_element(),
                 });
             }
             *stride /= pitch;
@@ -147,7 +152,7 @@ impl Import {
 
     fn element_byte_strides(&self) -> Result<Dims, Error> {
         let view = self.tensor.view();
-        let bytes = view.dtype().itemsize_bits() * self.pitch() / 8;
+        let bytes = view.dtype().itemsize_bits() * self.items_per_element() / 8;
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         let mut strides = self.element_strides()?;
         for stride in strides.iter_mut() {
@@ -156,39 +161,39 @@ impl Import {
         Ok(strides)
     }
 
-    /// All strides, in elements.
+    /// Reads all strides, in elements.
     pub fn strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_strides()?)
     }
 
-    /// All strides, in bytes.
+    /// Reads all strides, in bytes.
     pub fn byte_strides<S: FromList>(&self) -> Result<S, Error> {
         S::from_list("stride", &self.element_byte_strides()?)
     }
 
-    /// One stride, in elements.
+    /// Reads one stride, in elements.
     pub fn stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_strides()?[axis])
     }
 
-    /// One stride, in bytes.
+    /// Reads one stride, in bytes.
     pub fn byte_stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_byte_strides()?[axis])
     }
 
-    /// The offset, which an import never has.
+    /// Reads the offset in elements, which is 0 after every import.
     pub fn offset<I: FromInt>(&self) -> Result<I, Error> {
         I::from_int("the offset", 0)
     }
 
-    /// As [`Import::offset`].
+    /// Reads the offset in bytes, which is 0 after every import.
     pub fn byte_offset<I: FromInt>(&self) -> Result<I, Error> {
         self.offset()
     }
 
-    /// The device.
+    /// Reads the device of the imported elements.
     pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
-        // Elements that were copied lie in ordinary memory, wherever they came from.
+        // Copied elements are in host memory, whatever device they were copied from.
         let device = if self.adopts {
             self.tensor.view().device()
         } else {
@@ -197,54 +202,61 @@ impl Import {
         D::try_from(device).map_err(|_| bad_field("the device", device))
     }
 
-    /// The data type.
+    /// Reads the dtype.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
         D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
     }
 
-    /// That there are so many elements in all.
-    pub(super) fn count<T: Element>(&self, needed: usize) -> Result<(), Error> {
-        let items = extent::count(self.tensor.view().shape()).unwrap_or(i64::MAX);
+    /// Checks that the tensor has this number of elements.
+    pub(super) fn check_count<T: Element>(&self, needed: usize) -> Result<(), Error> {
+        let items = extent::count_items(self.tensor.view().shape()).unwrap_or(i64::MAX);
         let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        same_extent(0, counted(elements::<T>(items)), counted(needed))
+        check_axis_size(0, counted(count_elements::<T>(items)), counted(needed))
     }
 
-    /// The elements in the order that the struct wants.
+    /// Copies the elements in the memory order of the struct.
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::to_vec`].
-    pub fn elements<T: Element>(&self) -> Result<Vec<T>, Error> {
-        let view = self.tensor.view();
-        if self.order == Order::C {
-            return view.to_vec();
-        }
-        let leading = self.leading();
-        let mut shape = Dims::from(view.shape()).whole()?;
-        let mut strides = Dims::from(view.strides()).whole()?;
-        shape[..leading].reverse();
-        strides[..leading].reverse();
-        view.with_axes(&shape, &strides).to_vec()
+    /// The errors of [`TensorRef::to_vec`].
+    pub fn copy_elements<T: Element>(&self) -> Result<Vec<T>, Error> {
+        let mut elements = Vec::new();
+        self.replace_elements(&mut elements)?;
+        Ok(elements)
     }
 
-    /// The memory itself, strides and all.
-    pub(super) fn adopt<T: Plain>(self) -> Result<SharedBuffer<T>, Error> {
+    /// Replaces the elements of a vector. If there are as many, their memory is reused.
+    pub(super) fn replace_elements<T: Element>(&self, target: &mut Vec<T>) -> Result<(), Error> {
+        let view = self.tensor.view();
+        if self.order == Order::C {
+            return view.copy_to_vec(target);
+        }
+        let leading = self.leading_axes();
+        let mut shape = Dims::from(view.shape()).check_allocated()?;
+        let mut strides = Dims::from(view.strides()).check_allocated()?;
+        shape[..leading].reverse();
+        strides[..leading].reverse();
+        view.with_axes(&shape, &strides).copy_to_vec(target)
+    }
+
+    /// Adopts the memory without a copy, with its strides.
+    pub(super) fn adopt_memory<T: Plain>(self) -> Result<SharedBuffer<T>, Error> {
         let view = self.tensor.view();
         view.check_type::<T>()?;
         let shape = view.shape();
         let items = if shape.contains(&0) {
             0
         } else if self.is_packed(&view) {
-            extent::count(shape).unwrap_or(0)
+            extent::count_items(shape).unwrap_or(0)
         } else {
-            // Any order of the axes is all right for a struct that keeps the strides. But a buffer has the
-            // items of its tensor and no others: what lies in a gap is somebody else's, and a start in
-            // the middle leaves items in front.
-            let leading = self.leading();
+            // A struct that keeps the strides accepts any order of the axes. But a buffer must contain exactly the items
+            // of its tensor: bytes in a gap belong to other code, and a start in the middle would leave items in front
+            // of the buffer.
+            let leading = self.leading_axes();
             let (tail, steps) = (&shape[leading..], &view.strides()[leading..]);
-            let whole_elements = extent::same_places(tail, steps, self.axes.strides());
-            let reach = extent::reach(shape, view.strides())
+            let whole_elements = extent::address_same_items(tail, steps, self.axes.strides());
+            let reach = extent::reached_items(shape, view.strides())
                 .filter(|reach| {
                     reach.min == 0
                         && self.strides_read.get()
@@ -254,9 +266,9 @@ impl Import {
                 .ok_or_else(|| view.not_contiguous())?;
             reach.max + 1
         };
-        let len = elements::<T>(items);
+        let len = count_elements::<T>(items);
         if !T::ANY_BITS {
-            // Without gaps, these are all there is, and each of them once.
+            // The memory has no gaps and no repeated items, so this checks each item once.
             view.with_axes(&[items], &[1]).check_bools()?;
         }
         if len == 0 {
@@ -268,11 +280,11 @@ impl Import {
             (true, true) => Access::ReadShared,
             (true, false) => Access::Read,
         };
-        aligned_to(data.addr(), align_of::<T>(), view.dtype)?;
-        if let Some(home) = home_of(&Descriptor::of(&self.tensor)?) {
-            // An export of a buffer: the new one is another handle on its memory.
-            return Ok(SharedBuffer::within(home, data, len, access));
+        check_alignment(data.addr(), align_of::<T>(), view.dtype)?;
+        if let Some(allocation) = allocation_of(&Descriptor::of_tensor(&self.tensor)?) {
+            // The tensor is an export of a `SharedBuffer`, so the new buffer is another handle to the same memory.
+            return Ok(SharedBuffer::from_allocation(allocation, data, len, access));
         }
-        SharedBuffer::kept_by(self.tensor, data, len, access)
+        SharedBuffer::from_keeper(self.tensor, data, len, access)
     }
 }

@@ -1,4 +1,4 @@
-//! A short list of extents or strides, kept inline up to six axes so that describing a tensor allocates nothing.
+//! A short list of numbers, one for each axis. Up to six are stored inline, so that describing a tensor does not allocate.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,15 +6,15 @@ use core::ops::{Deref, DerefMut};
 
 use crate::{Error, Order, layout::shape::HOLE};
 
-/// More axes than this are refused: numpy, the consumer with the lowest limit, stops here too.
+/// The limit on the number of axes: that of NumPy, which has the lowest limit of all consumers.
 // LAY-20
 pub(crate) const MAX_RANK: usize = 64;
 
-/// Of so many axes, nothing is on the heap.
+/// Up to this many axes are stored inline.
 pub(crate) const INLINE: usize = 6;
 
-/// The extents or strides of at most [`INLINE`] axes: plain values, which the compiler can keep in registers. Behind the last
-/// axis they are zero.
+/// The numbers of at most [`INLINE`] axes: plain values, which the compiler can keep in registers. Values after the last axis
+/// are zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct InlineDims {
     pub(crate) values: [i64; INLINE],
@@ -34,13 +34,13 @@ impl InlineDims {
         self.values.get(..self.len)
     }
 
-    /// Whether a value is left out (`_`).
+    /// Whether a value is a placeholder (`_`).
     #[inline]
     pub(crate) fn has_hole(&self) -> bool {
         self.get().is_some_and(|values| values.contains(&HOLE))
     }
 
-    /// Replaces each stride that is left out (`_`): packed against the axis to its right, `unit` for the last.
+    /// Replaces each placeholder (`_`) by the stride that packs the axis against the one to its right, `unit` for the last axis.
     #[inline]
     pub(crate) fn filled_strides(mut self, shape: &Self, unit: i64) -> Option<Self> {
         if self.len != shape.len {
@@ -57,15 +57,15 @@ impl InlineDims {
         Some(self)
     }
 
-    /// Whether other values are the same, apart from those that they leave out.
+    /// Whether all values are equal, apart from placeholders in `others`.
     pub(crate) fn agrees_with(&self, others: Self) -> bool {
         let mut pairs = self.values.iter().zip(others.values);
         self.len == others.len && pairs.all(|(value, other)| other == HOLE || *value == other)
     }
 
-    /// The values that `map` gives for each. `None` if one is left out.
+    /// Applies `map` to each value. `None` if one is a placeholder or if `map` returns `None`.
     #[inline]
-    pub(crate) fn map(mut self, map: impl Fn(i64) -> Option<i64>) -> Option<Self> {
+    pub(crate) fn try_map(mut self, map: impl Fn(i64) -> Option<i64>) -> Option<Self> {
         for value in self.values.get_mut(..self.len)? {
             if *value == HOLE {
                 return None;
@@ -75,9 +75,10 @@ impl InlineDims {
         Some(self)
     }
 
-    /// The strides that pack these extents, without those of other axes. `None` as for [`packed_strides`](Self::packed_strides).
+    /// The strides that pack these extents. Returns `None` if a product overflows or the values are not inline. The result has
+    /// as many values as this list, and, unlike in [`packed_strides`](Self::packed_strides), extents are not checked.
     #[inline]
-    pub(crate) fn packed(&self, order: Order, unit: i64) -> Option<Self> {
+    pub(crate) fn packed_dims(&self, order: Order, unit: i64) -> Option<Self> {
         let mut packed = Self {
             values: [0; INLINE],
             len: self.len,
@@ -96,7 +97,7 @@ impl InlineDims {
         Some(packed)
     }
 
-    /// `None` if they do not fit.
+    /// Appends values. `None` if they do not fit.
     #[inline]
     pub(crate) fn append(&mut self, values: &[i64]) -> Option<()> {
         for &value in values {
@@ -106,18 +107,18 @@ impl InlineDims {
         Some(())
     }
 
-    /// One axis.
+    /// The list of one axis.
     #[inline(always)]
-    pub(crate) fn one(extent: i64) -> Self {
+    pub(crate) fn single_axis(extent: i64) -> Self {
         let mut values = [0; INLINE];
         values[0] = extent;
         Self { values, len: 1 }
     }
 
-    /// Replaces the one extent that is left out (`_`), so that the product is `elements`. `None` if there are several, or if the
-    /// division leaves a remainder.
+    /// Replaces the one placeholder (`_`) so that the product is `elements`. `None` if there are several, or if the division
+    /// leaves a remainder.
     #[inline(always)]
-    pub(crate) fn filled(mut self, elements: usize) -> Option<Self> {
+    pub(crate) fn fill_hole(mut self, elements: usize) -> Option<Self> {
         let mut hole = None;
         let mut others = 1_i64;
         for axis in 0..INLINE {
@@ -139,7 +140,7 @@ impl InlineDims {
         Some(self)
     }
 
-    /// The strides that pack these extents in this order, `unit` for the axis that moves fastest. `None` if an extent is not
+    /// The strides that pack these extents in this order, `unit` for the axis that varies fastest. `None` if an extent is not
     /// positive or the product exceeds `most`.
     #[inline(always)]
     pub(crate) fn packed_strides(
@@ -166,15 +167,15 @@ impl InlineDims {
                 items = items.checked_mul(self.values[axis])?;
             }
         }
-        // A product of positive numbers.
+        // The product is positive, so the cast keeps its value.
         (usize::try_from(items as u64).ok()? <= most).then_some(strides)
     }
 }
 
-/// The extents or the strides of a tensor, one `i64` an axis.
+/// The shape or the strides of a tensor, one `i64` for each axis.
 ///
-/// Reads as a slice. [`Dims::extents`] and [`Dims::strides`] make one from whatever integers a struct keeps. A long list
-/// that there was no memory for reads as empty, and a tensor that is described with it is [`Error::OutOfMemory`].
+/// It dereferences to a slice. [`Dims::extents`] and [`Dims::strides`] convert lists of other integers. If the allocation of a
+/// long list fails, the list reads as empty, and describing a tensor with it returns [`Error::OutOfMemory`].
 ///
 /// ```
 /// use dlpack_core::layout::Dims;
@@ -184,14 +185,15 @@ impl InlineDims {
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct Dims {
-    /// Of a list that there was no memory for: unknown, and how many bytes that was.
+    /// The values, unless they are on the heap. After a failed allocation the length is `usize::MAX`, and each value is the
+    /// number of bytes.
     inline: InlineDims,
-    /// All the values, where there are more than those; else empty.
+    /// All values, if there are more than [`INLINE`]; otherwise empty.
     heap: Vec<i64>,
 }
 
 impl Dims {
-    /// No axes: the shape of a single value.
+    /// No axes: the shape of a scalar.
     ///
     /// ```
     /// assert!(dlpack_core::layout::Dims::new().is_empty());
@@ -202,7 +204,7 @@ impl Dims {
         Self::from_inline([0; INLINE], 0)
     }
 
-    /// These many of them.
+    /// The first `len` of these values.
     #[inline(always)]
     pub(crate) const fn from_inline(values: [i64; INLINE], len: usize) -> Self {
         Self {
@@ -211,9 +213,9 @@ impl Dims {
         }
     }
 
-    /// The values, if they are kept inline.
+    /// The values, if they are stored inline.
     #[inline]
-    pub(crate) fn inline(&self) -> InlineDims {
+    pub(crate) fn inline_dims(&self) -> InlineDims {
         if self.heap.is_empty() {
             self.inline
         } else {
@@ -226,20 +228,20 @@ impl Dims {
         let mut dims = Self::new();
         if len <= INLINE {
             dims.inline.len = len;
-        } else if dims.has_room(len) {
+        } else if dims.reserve_more(len) {
             dims.heap.resize(len, 0);
         }
         dims
     }
 
-    /// The list, unless there was no memory for it.
+    /// The list, or the error of a failed allocation.
     #[inline(always)]
-    pub(crate) fn whole(self) -> Result<Self, Error> {
-        self.check().map(|()| self)
+    pub(crate) fn check_allocated(self) -> Result<Self, Error> {
+        self.check_allocation().map(|()| self)
     }
 
     #[inline(always)]
-    fn check(&self) -> Result<(), Error> {
+    fn check_allocation(&self) -> Result<(), Error> {
         if self.inline.len <= INLINE {
             return Ok(());
         }
@@ -247,9 +249,9 @@ impl Dims {
         Err(Error::OutOfMemory { bytes })
     }
 
-    /// Whether there is memory for so many values more. Without it the list is lost.
+    /// Reserves memory for `more` values. Returns whether that succeeded; otherwise the list is replaced by the error.
     #[cold]
-    fn has_room(&mut self, more: usize) -> bool {
+    fn reserve_more(&mut self, more: usize) -> bool {
         let room = self.heap.try_reserve(more).is_ok();
         if !room {
             let bytes = i64::try_from(8 * (self.len() + more)).unwrap_or(i64::MAX);
@@ -269,7 +271,7 @@ impl Dims {
         }
     }
 
-    /// That there are no more axes than consumers take.
+    /// Checks that the rank does not exceed the limit.
     #[inline]
     pub(crate) fn check_rank(&self) -> Result<(), Error> {
         let (found, most) = (self.len(), MAX_RANK);
@@ -282,33 +284,33 @@ impl Dims {
     #[inline]
     pub(crate) fn append(&mut self, values: &[i64]) -> Result<(), Error> {
         values.iter().for_each(|&value| self.push(value));
-        self.check()
+        self.check_allocation()
     }
 
-    /// Takes out the number of an axis.
-    pub(crate) fn remove(&mut self, axis: usize) -> Result<(), Error> {
+    /// Removes the number of an axis.
+    pub(crate) fn remove_axis(&mut self, axis: usize) -> Result<(), Error> {
         if self.heap.is_empty() {
             let behind = &mut self.inline.values[axis..self.inline.len];
             behind.copy_within(1.., 0);
             self.inline.len -= 1;
             return Ok(());
         }
-        let mut less = Self::from(&self[..axis]).whole()?;
+        let mut less = Self::from(&self[..axis]).check_allocated()?;
         less.append(&self[axis + 1..])?;
         *self = less;
         Ok(())
     }
 
-    /// The others.
-    pub(crate) fn without(&self, axis: usize) -> Result<Self, Error> {
-        let mut less = self.clone().whole()?;
-        less.remove(axis)?;
+    /// A copy without the number of an axis.
+    pub(crate) fn without_axis(&self, axis: usize) -> Result<Self, Error> {
+        let mut less = self.clone().check_allocated()?;
+        less.remove_axis(axis)?;
         Ok(less)
     }
 
-    /// One number more, in front of that of an axis or behind the last.
-    pub(crate) fn with(&self, axis: usize, value: i64) -> Result<Self, Error> {
-        let mut more = Self::from(&self[..axis]).whole()?;
+    /// A copy with one more number, before that of `axis` or at the end.
+    pub(crate) fn with_axis(&self, axis: usize, value: i64) -> Result<Self, Error> {
+        let mut more = Self::from(&self[..axis]).check_allocated()?;
         more.append(&[value])?;
         more.append(&self[axis..])?;
         Ok(more)
@@ -317,7 +319,7 @@ impl Dims {
     #[cold]
     fn push_to_heap(&mut self, value: i64) {
         let lost = self.inline.len > INLINE;
-        if !lost && self.has_room(2 * INLINE) {
+        if !lost && self.reserve_more(2 * INLINE) {
             if self.heap.is_empty() {
                 self.heap.extend_from_slice(&self.inline.values);
             }
@@ -377,7 +379,7 @@ impl From<&[i64]> for Dims {
     #[inline]
     fn from(values: &[i64]) -> Self {
         let mut dims = Self::zeroed(values.len());
-        // There are none where there was no memory.
+        // After a failed allocation `dims` is empty, and nothing is copied.
         for (place, value) in dims.iter_mut().zip(values) {
             *place = *value;
         }

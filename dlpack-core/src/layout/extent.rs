@@ -1,28 +1,33 @@
-//! Arithmetic over extents and strides: how many items, which ones are reached, whether two share a place. Pure and exact.
+//! Arithmetic on shapes and strides: the number of items, which ones are reached, and whether two overlap. Exact.
 
 use crate::{DataType, Error, Order, layout::dims::Dims};
 
-/// An extent. Memory holds that many elements, or another axis has none and this number means nothing.
+/// An extent as a `usize`. The value fits, since memory holds that many elements. If another axis is empty it may not fit, but
+/// is not used then.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "as above"
+    reason = "the value fits, or is not used, as documented"
 )]
-pub(crate) fn size(extent: i64) -> usize {
+pub(crate) fn extent_to_usize(extent: i64) -> usize {
     extent as usize
 }
 
-/// A stride, of which the same holds.
+/// A stride as an `isize`. The value fits, since the tensor lies in memory. The stride of an axis that is never stepped along
+/// may not fit, but is not used.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "as above")]
-pub(crate) fn distance(stride: i64) -> isize {
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the value fits, or is not used, as documented"
+)]
+pub(crate) fn stride_to_isize(stride: i64) -> isize {
     stride as isize
 }
 
-/// The items of a tensor of this shape, or `None` where no `i64` holds their number.
+/// The number of items of a shape, or `None` if it exceeds an `i64`.
 #[inline]
-pub(crate) fn count(shape: &[i64]) -> Option<i64> {
+pub(crate) fn count_items(shape: &[i64]) -> Option<i64> {
     let mut items = 1_i64;
     let mut overflow = false;
     for &extent in shape {
@@ -38,18 +43,18 @@ pub(crate) fn count(shape: &[i64]) -> Option<i64> {
     (!overflow).then_some(items)
 }
 
-/// The bytes of so many items one after another, `None` where that is more than memory has.
+/// The bytes that the items of a shape occupy when contiguous; `None` if they exceed the address space.
 // LAY-19
 #[inline]
 pub(crate) fn packed_bytes(shape: &[i64], dtype: DataType) -> Option<usize> {
-    let bytes = bytes(count(shape)?, dtype.itemsize_bits(), 7)?;
+    let bytes = bytes_of_items(count_items(shape)?, dtype.itemsize_bits(), 7)?;
     usize::try_from(isize::try_from(bytes).ok()?).ok()
 }
 
-/// The bytes of so many items of so many bits and of some bits more, `None` where no `i64` holds their number. A byte of
-/// which some are part is counted if 7 are added, and not if none are.
+/// The bytes of `items` items of `bits` bits plus `added` bits; `None` if the number exceeds an `i64`. With 7 added bits a
+/// partial byte counts, with 0 it does not.
 #[inline]
-pub(crate) fn bytes(items: i64, bits: usize, added: usize) -> Option<i64> {
+pub(crate) fn bytes_of_items(items: i64, bits: usize, added: usize) -> Option<i64> {
     let (bits, added) = (i64::try_from(bits).ok()?, i64::try_from(added).ok()?);
     if bits % 8 == 0 {
         return items.checked_mul(bits / 8)?.checked_add(added / 8);
@@ -58,22 +63,22 @@ pub(crate) fn bytes(items: i64, bits: usize, added: usize) -> Option<i64> {
     i64::try_from((bits + i128::from(added)).div_euclid(8)).ok()
 }
 
-/// The first and the last item that a tensor reaches, counted from its first element.
+/// The lowest and the highest item that a tensor reaches, relative to its first element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reach {
     pub(crate) min: i64,
     pub(crate) max: i64,
 }
 
-/// What a tensor without empty axes reaches, over signed strides; `None` where that is
-/// further than an `i64` counts, and so further than any memory.
+/// The items that a tensor without empty axes reaches, with strides of either sign; `None` if a distance exceeds an `i64`, and
+/// so any memory.
 // LAY-22
 #[inline]
-pub(crate) fn reach(shape: &[i64], strides: &[i64]) -> Option<Reach> {
+pub(crate) fn reached_items(shape: &[i64], strides: &[i64]) -> Option<Reach> {
     let (mut min, mut max) = (0_i64, 0_i64);
     for (&extent, &stride) in shape.iter().zip(strides) {
         let far = (extent - 1).checked_mul(stride)?;
-        // Each side only ever grows, so an overflow in between is one in the end.
+        // Each bound only ever moves outwards, so an overflow on the way means an overflow of the result.
         if far < 0 {
             min = min.checked_add(far)?;
         } else {
@@ -83,7 +88,7 @@ pub(crate) fn reach(shape: &[i64], strides: &[i64]) -> Option<Reach> {
     Some(Reach { min, max })
 }
 
-/// The same for an error message, where numbers beyond an `i64` are cut off rather than refused.
+/// The items that a tensor reaches, for an error message: distances that exceed the integer saturate.
 pub(crate) fn reach_saturating(shape: &[i64], strides: &[i64]) -> (i128, i128) {
     let (mut min, mut max) = (0_i128, 0_i128);
     for (&extent, &stride) in shape.iter().zip(strides) {
@@ -97,36 +102,36 @@ pub(crate) fn reach_saturating(shape: &[i64], strides: &[i64]) -> (i128, i128) {
     (min, max)
 }
 
-/// The strides of `shape` packed in this order, `unit` for the axis that moves fastest.
+/// The strides that pack `shape` in this order, `unit` for the axis that varies fastest.
 ///
-/// An extent of 0 counts as 1. Too large a product saturates: only a tensor without
-/// elements can have one and stay in its buffer.
+/// An extent of 0 counts as 1. A product that is too large saturates: only a tensor without elements can have one and still lie
+/// inside its memory.
 // LAY-18
 #[inline]
-pub(crate) fn packed(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Error> {
-    let mut strides = Dims::zeroed(shape.len()).whole()?;
+pub(crate) fn packed_strides(order: Order, shape: &[i64], unit: i64) -> Result<Dims, Error> {
+    let mut strides = Dims::zeroed(shape.len()).check_allocated()?;
     match order {
         Order::C => fill_row_major(&mut strides, shape, unit),
-        Order::F => fill(strides.iter_mut().zip(shape), unit),
+        Order::F => fill_packed(strides.iter_mut().zip(shape), unit),
     }
     Ok(strides)
 }
 
-/// Writes those in row-major order where they shall be, one for each extent.
+/// Writes the row-major strides of `shape` into `strides`.
 #[inline]
 pub(crate) fn fill_row_major(strides: &mut [i64], shape: &[i64], unit: i64) {
-    fill(strides.iter_mut().zip(shape).rev(), unit);
+    fill_packed(strides.iter_mut().zip(shape).rev(), unit);
 }
 
 #[inline]
-fn fill<'a>(axes: impl Iterator<Item = (&'a mut i64, &'a i64)>, mut stride: i64) {
+fn fill_packed<'a>(axes: impl Iterator<Item = (&'a mut i64, &'a i64)>, mut stride: i64) {
     for (place, &extent) in axes {
         *place = stride;
         stride = stride.saturating_mul(extent.max(1));
     }
 }
 
-/// Whether these strides lead to the same places as those that are [`packed`].
+/// Whether the strides address the items at the same places as those of [`packed_strides`].
 #[inline]
 pub(crate) fn is_packed(order: Order, shape: &[i64], strides: &[i64], mut unit: i64) -> bool {
     let packed = |(&extent, &stride): (&i64, &i64)| {
@@ -142,35 +147,34 @@ pub(crate) fn is_packed(order: Order, shape: &[i64], strides: &[i64], mut unit: 
         }
 }
 
-/// Whether two sets of strides lead to the same places: that of an axis which is not walked does not matter.
-pub(crate) fn same_places(shape: &[i64], strides: &[i64], others: &[i64]) -> bool {
+/// Whether two lists of strides address every item at the same place. The stride of an axis of size 1 does not matter.
+pub(crate) fn address_same_items(shape: &[i64], strides: &[i64], others: &[i64]) -> bool {
     shape.contains(&0)
         || (shape.iter().zip(strides.iter().zip(others)))
             .all(|(&extent, (stride, other))| extent == 1 || stride == other)
 }
 
-/// Whether two indices may mean the same item.
+/// Whether two indices may address the same item.
 ///
-/// Never `false` where they do. Some exotic layouts whose axes interleave without meeting are
-/// called overlapping too; that costs them the right to be written, nothing else.
+/// Never `false` if they do. It is also `true` for some unusual layouts with axes that interleave without overlap. Their
+/// tensors are exported read-only.
 pub(crate) fn may_overlap(shape: &[i64], strides: &[i64]) -> bool {
-    // From the nearest axis outwards: each step must leap over all that the nearer axes reach.
+    // From the axis with the shortest stride on: each stride must exceed everything that the axes before it reach.
     steps_outwards(shape, strides, |stride, inner| stride > inner).is_none()
 }
 
-/// Whether there are places, between the first and the last that is reached, that no index means.
+/// Whether a place between the lowest and the highest item may be addressed by no index.
 ///
-/// Never `false` where there are. Some exotic layouts whose axes interleave to fill every place are said to leave gaps
-/// too.
+/// Never `false` if there is one. It is also `true` for some unusual layouts with axes that interleave and fill every place.
 pub(crate) fn may_leave_gaps(shape: &[i64], strides: &[i64]) -> bool {
-    // Each step must land on what the nearer axes reach, or right behind.
+    // Each stride must end inside what the axes before it reach, or directly after.
     let lands = |stride, inner: i64| stride <= inner.saturating_add(1);
     steps_outwards(shape, strides, lands).is_none()
 }
 
-/// A shape that reaches the same items, each only once where an axis stands still.
+/// The shape of the distinct items: the size of each axis with stride 0 is reduced to 1.
 pub(crate) fn without_repeats(shape: &[i64], strides: &[i64]) -> Result<Dims, Error> {
-    let mut once = Dims::from(shape).whole()?;
+    let mut once = Dims::from(shape).check_allocated()?;
     for (extent, &stride) in once.iter_mut().zip(strides) {
         if stride == 0 {
             *extent = 1.min(*extent);
@@ -179,8 +183,8 @@ pub(crate) fn without_repeats(shape: &[i64], strides: &[i64]) -> Result<Dims, Er
     Ok(once)
 }
 
-/// How far the axes reach together, if `fits` says of each, from the nearest outwards, that its stride goes with what the
-/// nearer ones reach.
+/// Visits the axes from the shortest stride on. Returns how far they reach together, or `None` if `fits` rejects an axis's
+/// stride against what the axes before it reach.
 fn steps_outwards(shape: &[i64], strides: &[i64], fits: impl Fn(i64, i64) -> bool) -> Option<i64> {
     let axes = || {
         let walked = shape.iter().zip(strides).enumerate();
@@ -190,7 +194,7 @@ fn steps_outwards(shape: &[i64], strides: &[i64], fits: impl Fn(i64, i64) -> boo
         })
     };
     let (mut inner, mut last) = (0_i64, None);
-    // The next one further out, each time: few axes are found sooner so than sorted, and no list is needed.
+    // A search for the next axis in each round: for few axes that is faster than sorting, and needs no list.
     while let Some(next) = axes().filter(|axis| Some(*axis) > last).min() {
         let (stride, _, extent) = next;
         if !fits(stride, inner) {
@@ -217,11 +221,11 @@ mod tests {
             (&[0, i64::MAX, 2], Some(0)),
             (&[1 << 32, 1 << 32, 16, 4], None),
         ] {
-            assert_eq!(count(shape), items, "{shape:?}");
+            assert_eq!(count_items(shape), items, "{shape:?}");
         }
     }
 
-    /// Own faults 13: a look at every item of a tensor that repeats a few is a look at those few.
+    /// Own faults 13: reading every item of a tensor with stride-0 axes is reduced to reading each distinct item.
     #[test]
     fn repeats_are_left_out() {
         for (shape, strides, items) in [
@@ -232,13 +236,13 @@ mod tests {
             (&[], &[], 1),
         ] {
             let once = without_repeats(shape, strides).unwrap();
-            assert_eq!(count(&once), Some(items), "{shape:?} {strides:?}");
-            let reached = |shape| (items > 0).then(|| reach(shape, strides)).flatten();
+            assert_eq!(count_items(&once), Some(items), "{shape:?} {strides:?}");
+            let reached = |shape| (items > 0).then(|| reached_items(shape, strides)).flatten();
             assert_eq!(reached(shape), reached(&once));
         }
     }
 
-    /// Both ends over signed strides.
+    /// Both bounds, with strides of either sign.
     // LAY-22
     #[test]
     fn reaches_both_ways() {
@@ -252,11 +256,15 @@ mod tests {
             (&[2, 2], &[i64::MAX, 1], None),
         ] {
             let expected = reached.map(|(min, max)| Reach { min, max });
-            assert_eq!(reach(shape, strides), expected, "{shape:?} {strides:?}");
+            assert_eq!(
+                reached_items(shape, strides),
+                expected,
+                "{shape:?} {strides:?}"
+            );
         }
     }
 
-    /// As if extents of 0 were 1, and no overflow where nothing is stored.
+    /// Extents of 0 count as 1, and an overflow is permitted if the tensor has no elements.
     // LAY-18
     #[test]
     fn compact_strides() {
@@ -265,15 +273,18 @@ mod tests {
             (&[3, 0, 2], &[2, 2, 1]),
             (&[0, i64::MAX, 2], &[i64::MAX, 2, 1]),
         ] {
-            let strides = packed(Order::C, shape, 1).unwrap();
+            let strides = packed_strides(Order::C, shape, 1).unwrap();
             assert_eq!(strides[..], *expected, "{shape:?}");
         }
-        assert_eq!(packed(Order::F, &[2, 3, 4], 1).unwrap()[..], [1, 2, 6]);
+        assert_eq!(
+            packed_strides(Order::F, &[2, 3, 4], 1).unwrap()[..],
+            [1, 2, 6]
+        );
     }
 
     #[test]
     fn overlap_and_gaps_are_never_missed() {
-        // Every small layout against the set of places that it reaches.
+        // Compares each small layout with the set of places that it reaches.
         for a in 0..4 {
             for b in 0..4 {
                 for s in -6..7 {

@@ -1,7 +1,6 @@
-//! What may name extents and strides: any list of any integers, read once and checked.
+//! The types that can be shapes and strides: any list of any integers, read once and validated.
 //!
-//! How many axes a list has, where its type says so, is itself a type, so that strides which do not fit are an error of
-//! types.
+//! If the type of a list determines its rank, the rank is a type too. So strides of the wrong rank are a compile error.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::marker::PhantomData;
@@ -28,22 +27,22 @@ pub trait Int: sealed::Number {
     fn to_i128(&self) -> i128;
 }
 
-/// Closes the traits: what else might be an integer or a list of them, core would have to check.
+/// Seals the traits. Implementations by other crates could return any numbers, which this crate would have to validate.
 pub(crate) mod sealed {
-    use super::{Dims, Error, Numbers, Rank};
+    use super::{Dims, Error, NumberRole, StaticRank};
 
     pub trait Number {}
 
-    /// A list of integers, read as extents or as strides.
+    /// A list of integers, read as a shape or as strides.
     pub trait List {
-        /// How many axes, as far as the type says.
-        type Rank: Rank;
+        /// The rank, if the type determines it.
+        type Rank: StaticRank;
 
-        fn read(&self, numbers: Numbers) -> Result<Dims, Error>;
+        fn read(&self, numbers: NumberRole) -> Result<Dims, Error>;
 
-        /// The same where the list is not needed any more.
+        /// Reads the list and consumes it.
         #[inline(always)]
-        fn into_dims(self, numbers: Numbers) -> Result<Dims, Error>
+        fn into_dims(self, numbers: NumberRole) -> Result<Dims, Error>
         where
             Self: Sized,
         {
@@ -82,7 +81,7 @@ impl<I: Int + ?Sized> Int for &I {
 }
 
 #[inline]
-pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
+pub(crate) fn check_extent(axis: usize, found: i128) -> Result<i64, Error> {
     match i64::try_from(found) {
         Ok(extent) if extent >= 0 => Ok(extent),
         _ => Err(Error::BadExtent { axis, found }),
@@ -90,17 +89,17 @@ pub(crate) fn extent(axis: usize, found: i128) -> Result<i64, Error> {
 }
 
 #[inline]
-pub(crate) fn stride(axis: usize, found: i128) -> Result<i64, Error> {
+pub(crate) fn check_stride(axis: usize, found: i128) -> Result<i64, Error> {
     match i64::try_from(found) {
-        // The one value that marks a stride still to be filled in, and that no tensor can have.
+        // `HOLE` marks a stride that is still to be filled in. No tensor can have that stride.
         Ok(stride) if stride != HOLE => Ok(stride),
         _ => Err(Error::BadStride { axis, found }),
     }
 }
 
-/// How many elements or bytes lie in front of the first element.
+/// Validates the number of elements or bytes before the first element.
 #[inline]
-pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
+pub(crate) fn check_offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     let found = offset.to_i128();
     match i64::try_from(found) {
         Ok(offset) if offset >= 0 => Ok(offset),
@@ -108,10 +107,10 @@ pub(crate) fn offset<I: Int + ?Sized>(offset: &I) -> Result<i64, Error> {
     }
 }
 
-/// Stands for `_` in a list of extents or strides until it is known.
+/// The placeholder for `_` in a shape or in strides, until its value is computed.
 pub const HOLE: i64 = i64::MIN;
 
-/// A list of extents: `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers.
+/// A shape: `[I; N]`, `Vec<I>`, `Box<[I]>`, `&[I]` or a tuple of integers.
 ///
 /// ```
 /// fn may_be_a_shape(_: impl dlpack_core::Shape) {}
@@ -126,7 +125,7 @@ pub const HOLE: i64 = i64::MIN;
 )]
 pub trait Shape: sealed::List {}
 
-/// A list of strides, in the same forms as a [`Shape`].
+/// Strides, in the same forms as a [`Shape`].
 ///
 /// ```
 /// fn may_be_strides(_: impl dlpack_core::Strides) {}
@@ -141,7 +140,7 @@ pub trait Shape: sealed::List {}
 pub trait Strides: sealed::List {}
 
 impl Dims {
-    /// The extents that any list of integers names: arrays, `Vec`, slices and tuples.
+    /// Reads a shape from an array, a `Vec`, a slice or a tuple of integers.
     ///
     /// ```
     /// use dlpack_core::layout::Dims;
@@ -153,13 +152,13 @@ impl Dims {
     ///
     /// # Errors
     ///
-    /// A negative extent, or one that no `i64` holds.
+    /// A negative extent, or one that exceeds an `i64`.
     #[inline]
     pub fn extents<S: Shape + ?Sized>(shape: &S) -> Result<Self, Error> {
-        shape.read(Numbers::Extents)
+        shape.read(NumberRole::Extents)
     }
 
-    /// The strides that any list of integers names.
+    /// Reads strides from an array, a `Vec`, a slice or a tuple of integers.
     ///
     /// ```
     /// assert_eq!(dlpack_core::layout::Dims::strides(&[-3_isize, 1])?[..], [-3, 1]);
@@ -168,43 +167,43 @@ impl Dims {
     ///
     /// # Errors
     ///
-    /// A stride that no `i64` holds.
+    /// A stride that exceeds an `i64`.
     #[inline]
     pub fn strides<S: Strides + ?Sized>(strides: &S) -> Result<Self, Error> {
-        strides.read(Numbers::Strides)
+        strides.read(NumberRole::Strides)
     }
 }
 
-/// What the numbers of a list are.
+/// The meaning of the numbers in a list.
 #[derive(Clone, Copy, Debug)]
-pub enum Numbers {
-    /// Of a [`Shape`].
+pub enum NumberRole {
+    /// The numbers of a [`Shape`].
     Extents,
-    /// Of [`Strides`].
+    /// The numbers of [`Strides`].
     Strides,
 }
 
-impl Numbers {
+impl NumberRole {
     #[inline(always)]
-    fn check(self, axis: usize, found: i128) -> Result<i64, Error> {
+    fn check_number(self, axis: usize, found: i128) -> Result<i64, Error> {
         match self {
-            Self::Extents => extent(axis, found),
-            Self::Strides => stride(axis, found),
+            Self::Extents => check_extent(axis, found),
+            Self::Strides => check_stride(axis, found),
         }
     }
 }
 
-/// Lists that are long or short at run time.
+/// Implements the traits for lists with a length that is known only at run time.
 macro_rules! lists {
     ($($list:ty;)*) => {$(
         impl<I: Int> sealed::List for $list {
-            type Rank = Open;
+            type Rank = OpenRank;
 
             #[inline]
-            fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-                let mut values = Dims::zeroed(self.len()).whole()?;
+            fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+                let mut values = Dims::zeroed(self.len()).check_allocated()?;
                 for (axis, (place, found)) in values.iter_mut().zip(self.iter()).enumerate() {
-                    *place = numbers.check(axis, found.to_i128())?;
+                    *place = numbers.check_number(axis, found.to_i128())?;
                 }
                 Ok(values)
             }
@@ -221,15 +220,15 @@ lists! {
 }
 
 impl<I: Int, const N: usize> sealed::List for [I; N] {
-    type Rank = Fixed<N>;
+    type Rank = FixedRank<N>;
 
     #[inline]
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
         let mut values = [0; N];
         for (axis, found) in self.iter().enumerate() {
-            values[axis] = numbers.check(axis, found.to_i128())?;
+            values[axis] = numbers.check_number(axis, found.to_i128())?;
         }
-        Dims::from(values).whole()
+        Dims::from(values).check_allocated()
     }
 }
 
@@ -240,7 +239,7 @@ impl<L: sealed::List + ?Sized> sealed::List for &L {
     type Rank = L::Rank;
 
     #[inline]
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
         (**self).read(numbers)
     }
 }
@@ -249,30 +248,30 @@ impl<S: Shape + ?Sized> Shape for &S {}
 impl<S: Strides + ?Sized> Strides for &S {}
 
 impl sealed::List for Dims {
-    type Rank = Open;
+    type Rank = OpenRank;
 
-    fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-        self.clone().whole()?[..].read(numbers)
+    fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+        self.clone().check_allocated()?[..].read(numbers)
     }
 }
 
 impl Shape for Dims {}
 impl Strides for Dims {}
 
-/// Extents or strides that were read already, or why they cannot be. Some may be a [`HOLE`].
+/// A shape or strides that were read before, or the error. Values may be a [`HOLE`].
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct List(pub Result<Dims, Error>);
 
 impl sealed::List for List {
-    type Rank = Open;
+    type Rank = OpenRank;
 
-    fn read(&self, _: Numbers) -> Result<Dims, Error> {
-        self.0.clone()?.whole()
+    fn read(&self, _: NumberRole) -> Result<Dims, Error> {
+        self.0.clone()?.check_allocated()
     }
 
     #[inline(always)]
-    fn into_dims(self, _: Numbers) -> Result<Dims, Error> {
+    fn into_dims(self, _: NumberRole) -> Result<Dims, Error> {
         self.0
     }
 }
@@ -300,11 +299,11 @@ pub(crate) use for_tuples;
 macro_rules! tuples {
     ($($rank:literal: $($name:ident $index:tt)*;)*) => {$(
         impl<$($name: Int),*> sealed::List for ($($name,)*) {
-            type Rank = Fixed<$rank>;
+            type Rank = FixedRank<$rank>;
 
             #[inline]
-            fn read(&self, numbers: Numbers) -> Result<Dims, Error> {
-                Dims::from([$(numbers.check($index, self.$index.to_i128())?),*]).whole()
+            fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
+                Dims::from([$(numbers.check_number($index, self.$index.to_i128())?),*]).check_allocated()
             }
         }
 
@@ -314,37 +313,37 @@ macro_rules! tuples {
 }
 for_tuples!(tuples);
 
-/// So many axes.
+/// A rank of exactly `N` axes.
 #[derive(Debug)]
-pub enum Fixed<const N: usize> {}
+pub enum FixedRank<const N: usize> {}
 
-/// As many axes as the list is long.
+/// A rank that is known only at run time.
 #[derive(Debug)]
-pub enum Open {}
+pub enum OpenRank {}
 
-/// Either of them.
-pub trait Rank {
-    /// How many axes, where the type says so.
+/// A rank, fixed or open.
+pub trait StaticRank {
+    /// The number of axes, if the type determines it.
     const RANK: Option<usize>;
 }
 
-impl<const N: usize> Rank for Fixed<N> {
+impl<const N: usize> StaticRank for FixedRank<N> {
     const RANK: Option<usize> = Some(N);
 }
 
-impl Rank for Open {
+impl StaticRank for OpenRank {
     const RANK: Option<usize> = None;
 }
 
-/// Says which rank of strides goes with which rank of a shape.
+/// Strides of this rank fit shapes of rank `R`.
 pub trait Fits<R> {}
 
-impl<const N: usize> Fits<Self> for Fixed<N> {}
-// A list of unknown length goes with every shape, and any strides with it: only its values can tell.
-impl<const N: usize> Fits<Open> for Fixed<N> {}
-impl<R> Fits<R> for Open {}
+impl<const N: usize> Fits<Self> for FixedRank<N> {}
+// A list of unknown length fits every shape, and every list of strides fits it: the values are checked at run time.
+impl<const N: usize> Fits<OpenRank> for FixedRank<N> {}
+impl<R> Fits<R> for OpenRank {}
 
-/// Says which strides go with which shape, as far as the types know; the derive asks for it.
+/// Strides that fit the shape `S`, as far as the types tell. Derived code requires it.
 #[diagnostic::on_unimplemented(
     message = "strides `{Self}` do not fit shape `{S}`",
     label = "one stride an axis, as many as `{S}` has"
@@ -357,11 +356,12 @@ impl<S: Shape + ?Sized, T: Strides + sealed::List<Rank: Fits<S::Rank>> + ?Sized>
 {
 }
 
-/// The rank of a shape; read where another call already complains that it is none.
+/// The rank of a shape. If `S` is no shape, the default of `private::probe::Unsaid` applies, so that the error is only reported
+/// once, by the call that needs the shape.
 #[derive(Debug)]
 pub struct RankOf<S: ?Sized>(PhantomData<S>);
 
 impl<S: Shape + ?Sized> RankOf<S> {
-    /// How many axes, where the type says so.
-    pub const RANK: Option<usize> = <S::Rank as Rank>::RANK;
+    /// The number of axes, if the type determines it.
+    pub const RANK: Option<usize> = <S::Rank as StaticRank>::RANK;
 }

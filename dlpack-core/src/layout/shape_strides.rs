@@ -1,13 +1,13 @@
-//! [`ShapeStrides`]: shape and strides of one tensor. Descriptors keep them, and exports store them in their block.
+//! [`ShapeStrides`]: shape and strides of one tensor. Descriptors hold them, and exports store them in their block.
 
 use alloc::boxed::Box;
 
 use crate::Error;
-use crate::error::joined;
+use crate::error::concat_lists;
 use crate::layout::dims::{INLINE, MAX_RANK};
 use crate::layout::extent;
 
-/// Shape and strides of one tensor: plain values up to [`INLINE`] axes, on the heap above.
+/// Shape and strides of one tensor: plain values for up to [`INLINE`] axes, on the heap for more.
 #[derive(Debug)]
 pub(crate) struct ShapeStrides {
     rank: usize,
@@ -18,7 +18,7 @@ pub(crate) struct ShapeStrides {
 }
 
 impl ShapeStrides {
-    /// Takes the first `rank` values of each list, of which there are at most [`INLINE`].
+    /// Takes the first `rank` values of each array, at most [`INLINE`].
     #[inline(always)]
     pub(crate) const fn from_inline(
         shape: [i64; INLINE],
@@ -32,7 +32,7 @@ impl ShapeStrides {
         }
     }
 
-    /// Copies a shape and as many strides.
+    /// Copies a shape and its strides.
     #[inline]
     pub(crate) fn new(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         if shape.len() > INLINE {
@@ -41,39 +41,39 @@ impl ShapeStrides {
         Self::from_axes(shape.iter().copied().zip(strides.iter().copied()))
     }
 
-    /// Copies a shape and as many strides to the heap, however many axes there are.
+    /// Copies a shape and its strides to the heap, for any number of axes.
     #[cold]
     pub(crate) fn on_heap(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
-            heap: Some(joined(shape, strides)?.into_boxed_slice()),
+            heap: Some(concat_lists(shape, strides)?.into_boxed_slice()),
             ..Self::from_inline([0; INLINE], [0; INLINE], shape.len())
         })
     }
 
-    /// Collects the pairs of extent and stride, one for each axis.
+    /// Collects pairs of extent and stride, one for each axis.
     #[inline(always)]
     pub(crate) fn from_axes(
         axes: impl ExactSizeIterator<Item = (i64, i64)>,
     ) -> Result<Self, Error> {
-        Self::filled(axes.len(), |shape, strides| {
+        Self::fill_new(axes.len(), |shape, strides| {
             for ((extent, stride), axis) in shape.iter_mut().zip(strides).zip(axes) {
                 (*extent, *stride) = axis;
             }
         })
     }
 
-    /// Copies a shape and computes the strides that pack it in row-major order.
+    /// Copies a shape and computes its row-major strides.
     #[inline]
     pub(crate) fn row_major(shape: &[i64]) -> Result<Self, Error> {
-        Self::filled(shape.len(), |extents, strides| {
+        Self::fill_new(shape.len(), |extents, strides| {
             extents.copy_from_slice(shape);
             extent::fill_row_major(strides, shape, 1);
         })
     }
 
-    /// Makes space for `rank` axes, which `fill` writes.
+    /// Allocates space for `rank` axes and calls `fill` to write them.
     #[inline(always)]
-    fn filled(rank: usize, fill: impl FnOnce(&mut [i64], &mut [i64])) -> Result<Self, Error> {
+    fn fill_new(rank: usize, fill: impl FnOnce(&mut [i64], &mut [i64])) -> Result<Self, Error> {
         let mut dims = Self::from_inline([0; INLINE], [0; INLINE], rank);
         if rank <= INLINE {
             let [shape, strides] = &mut dims.inline;
@@ -86,7 +86,7 @@ impl ShapeStrides {
             most: MAX_RANK,
         };
         let zeros = zeros.get(..rank).ok_or(too_many)?;
-        let mut heap = joined(zeros, zeros)?.into_boxed_slice();
+        let mut heap = concat_lists(zeros, zeros)?.into_boxed_slice();
         let (shape, strides) = heap.split_at_mut(rank);
         fill(shape, strides);
         dims.heap = Some(heap);
@@ -99,9 +99,9 @@ impl ShapeStrides {
         self.rank
     }
 
-    /// The arrays that hold shape and strides, unless they are on the heap.
+    /// The inline arrays of shape and strides. They are meaningful unless the values are on the heap.
     #[inline(always)]
-    pub(crate) const fn inline(&self) -> &[[i64; INLINE]; 2] {
+    pub(crate) const fn inline_arrays(&self) -> &[[i64; INLINE]; 2] {
         &self.inline
     }
 

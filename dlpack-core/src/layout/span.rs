@@ -1,27 +1,28 @@
-//! The bytes that a strided array reaches, and whether two arrays may share one of them. Pure arithmetic over addresses.
+//! The bytes that a strided array occupies, and whether two arrays may share one. Arithmetic on addresses only.
 
-use crate::layout::extent::size;
+use crate::layout::extent::extent_to_usize;
 
-/// Where the elements of an array lie in memory.
+/// The memory that the elements of an array occupy.
 ///
-/// The layout is that of C, as the extension modules of a Python process pass spans to each other.
+/// It is `repr(C)`, since the extension modules of one Python process pass spans to each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Span {
     /// The lowest address of an element.
     pub start: usize,
-    /// The address behind the highest element; not above `start` where there are no elements.
+    /// The address after the highest element; at most `start` if there are no elements.
     pub end: usize,
     /// The distance of each element from `start` is a multiple of this many bytes; 0 for a single element.
     pub step: usize,
-    /// The bytes of one element.
+    /// The size of one element in bytes.
     pub width: usize,
 }
 
 impl Span {
-    /// The span of an array whose first element lies at `data` and takes `width` bytes; strides count units of `unit` bytes.
+    /// The span of an array with its first element at `data`. Each element occupies `width` bytes. Strides count units of
+    /// `unit` bytes.
     ///
-    /// All elements lie in memory: what an index reaches is not checked again.
+    /// All elements must lie in memory: overflow is not checked again.
     #[inline]
     #[must_use]
     pub fn new(data: usize, shape: &[i64], strides: &[i64], unit: usize, width: usize) -> Self {
@@ -31,7 +32,7 @@ impl Span {
             step: 0,
             width,
         };
-        // The last axis first: where it has stride 1, no greatest common divisor has to be computed.
+        // From the last axis on: if its stride is 1, no greatest common divisor has to be computed.
         for (&extent, &stride) in shape.iter().zip(strides).rev() {
             if extent == 0 {
                 span.end = span.start;
@@ -40,8 +41,8 @@ impl Span {
             if extent == 1 {
                 continue;
             }
-            let bytes = size(stride.wrapping_abs()).wrapping_mul(unit);
-            let far = size(extent - 1).wrapping_mul(bytes);
+            let bytes = extent_to_usize(stride.wrapping_abs()).wrapping_mul(unit);
+            let far = extent_to_usize(extent - 1).wrapping_mul(bytes);
             if stride < 0 {
                 span.start = span.start.wrapping_sub(far);
             } else {
@@ -54,10 +55,10 @@ impl Span {
         span
     }
 
-    /// Whether the two may have a byte in common; never `false` where they do.
+    /// Whether the two arrays may have a byte in common; never `false` if they do.
     ///
-    /// Two columns of a matrix, or two channels of an image, have none: each steps over the elements of the other. Some
-    /// arrays that interleave in another way are said to share bytes although they do not.
+    /// Two columns of a matrix, or two channels of an image, have none: each steps over the elements of the other. The result
+    /// is also `true` for some arrays that interleave in another way without sharing a byte.
     #[must_use]
     pub fn may_share_bytes(&self, other: &Self) -> bool {
         let is_empty = self.start >= self.end || other.start >= other.end;
@@ -68,8 +69,8 @@ impl Span {
         if step == 0 {
             return true;
         }
-        // Modulo `step`, all elements of an array lie at one place. `behind` is how far the other's lies behind ours, or
-        // `step` where it is the same one.
+        // Modulo `step`, all elements of one array lie at the same offset. `behind` is the distance from this array's offset up
+        // to the other's; if `other` starts lower and both offsets are equal, it is `step`.
         let behind = if other.start >= self.start {
             (other.start - self.start) % step
         } else {
@@ -96,7 +97,7 @@ mod tests {
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
-    /// A small generator of numbers, the same in each run.
+    /// A small random number generator with a fixed seed.
     struct Random(u64);
 
     impl Random {
@@ -142,7 +143,7 @@ mod tests {
             Span::new(self.data, &self.shape, &self.strides, self.unit, self.width)
         }
 
-        /// All of its bytes, one element after another.
+        /// The set of all bytes that the elements occupy.
         fn bytes(&self) -> BTreeSet<usize> {
             let mut elements = Vec::from([i64::try_from(self.data).unwrap()]);
             for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
@@ -161,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Against the sets of their bytes, for layouts of all kinds and two widths.
+    /// Compares with the sets of bytes, for random layouts with two widths.
     #[test]
     fn a_shared_byte_is_never_missed() {
         let mut random = Random(1);
@@ -182,7 +183,7 @@ mod tests {
         assert!(shared > 1000 && apart > 1000, "{shared} {apart}");
     }
 
-    /// Two rows of elements with one stride: nothing is refused that has no byte in common, whatever the two widths.
+    /// For two arrays of one axis with the same stride the answer is exact: no pair without a common byte is rejected.
     #[test]
     fn two_columns_are_told_apart_exactly() {
         let mut random = Random(2);
@@ -193,7 +194,7 @@ mod tests {
                 let sign = random.between(0..2) * 2 - 1;
                 Layout {
                     data: 4000 + usize::try_from(random.below(48)).unwrap(),
-                    // What an axis of one element has for a stride says nothing.
+                    // The strides of axes of size 1 do not matter.
                     shape: Vec::from([1, random.between(2..6), 1]),
                     strides: Vec::from([7, stride * sign, 5]),
                     unit: 1,
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn channels_of_an_image_are_apart() {
-        // RGBA, 2 x 3: the colours, and the transparency behind them.
+        // RGBA, 2 x 3: the three colour channels, and the alpha channel after them.
         let strides = [12, 4];
         let colors = Span::new(1000, &[2, 3], &strides, 1, 3);
         let alpha = Span::new(1003, &[2, 3], &strides, 1, 1);

@@ -1,17 +1,17 @@
-//! Who may write to memory while it is lent.
+//! Which code may write memory while it is lent.
 
 use crate::Element;
 
-/// Who may write while the memory is lent.
+/// Which code may write while the memory is lent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
-    /// Nobody.
+    /// None.
     Read,
-    /// The one who has the loan.
+    /// Only the holder of the loan.
     Exclusive,
-    /// Everybody, Rust code as `memory/atomic.rs` does.
+    /// Any code; Rust code only with the atomic accesses of `memory/atomic.rs`.
     Shared,
-    /// Others, in the same way, but not the one who has the loan.
+    /// Other code may write, as with [`Shared`](Self::Shared), but the holder of the loan may only read.
     ReadShared,
 }
 
@@ -20,12 +20,12 @@ impl Access {
         matches!(self, Self::Read | Self::ReadShared)
     }
 
-    /// Whether others may be writing.
+    /// Whether code other than the holder of the loan may write.
     pub(crate) fn is_shared(self) -> bool {
         matches!(self, Self::Shared | Self::ReadShared)
     }
 
-    /// The same memory seen through a shared reference.
+    /// The access through a shared reference to the same memory.
     pub(crate) fn through_shared(self) -> Self {
         match self {
             Self::Exclusive => Self::Read,
@@ -33,9 +33,9 @@ impl Access {
         }
     }
 
-    /// The same memory, whose elements are `T`. The one place that decides what may be written where it lies: where not
-    /// every byte is a value of `T`, as with `bool`, a consumer could leave one that is none for Rust code to read.
-    pub(crate) fn over<T: Element>(self) -> Self {
+    /// The access to elements of type `T`. If not every bit pattern is a valid `T`, as for `bool`, the memory becomes
+    /// read-only: a consumer could write a byte that is invalid in Rust. Only this function decides that.
+    pub(crate) fn for_elements<T: Element>(self) -> Self {
         if T::ANY_BITS {
             self
         } else {
@@ -43,7 +43,7 @@ impl Access {
         }
     }
 
-    /// The same memory for somebody who may only look at it.
+    /// The access for a holder that may only read.
     pub(crate) fn for_reading(self) -> Self {
         if self.is_shared() {
             Self::ReadShared

@@ -1,21 +1,20 @@
-//! The safe trait [`Buffer`]: a value that lends its elements to a tensor; and what else an expression may give.
+//! The safe trait [`Buffer`]: a value that lends its elements to a tensor; and the expressions that can be lent.
 //!
 //! # Why `Buffer` is safe to implement
 //!
-//! A consumer keeps a raw pointer until it calls the deleter, so the memory must stay where it is,
-//! and stay readable, for that long. Nothing about an implementor of `Buffer` is trusted for this:
+//! A consumer keeps a raw pointer until it calls the deleter, so the memory must stay in place and readable for that long. An
+//! implementation of `Buffer` is not trusted for any of this:
 //!
-//! 1. `lend` turns a `&'a self` into a `Loan<'a>`, and safe code can make a `Loan<'a>` only from a
-//!    `&'a [T]`. So whatever code stands behind `lend`, the memory is valid for as long as `self`
-//!    stays borrowed.
-//! 2. An export keeps the owner borrowed until the deleter has run: the owner is moved into a heap
-//!    block that nobody else can reach, or is a clone of an `Arc`, which gives out only `&T` while
-//!    that clone lives. Both are `'static`, so nothing they borrow ends earlier.
-//! 3. Writing goes through a `LoanMut<'a>`, which safe code can make only from a `&'a mut [T]`, and
-//!    the owner that lent it stays exclusively borrowed in the same way.
-//! 4. The consumer may be on any thread. Owners are `Send` (and `Sync` where shared), elements are both.
+//! 1. `lend` turns a `&'a self` into a `Loan<'a>`, and safe code can make a `Loan<'a>` only from a `&'a [T]`. So whatever
+//!    `lend` does, the memory is valid for as long as `self` stays borrowed.
+//! 2. An export keeps the owner borrowed until the deleter has run. The owner is either moved into a heap block that no other
+//!    code can reach, or is a clone of an `Arc`, which gives out only `&T` while that clone lives. Both are `'static`, so
+//!    nothing that they borrow ends earlier.
+//! 3. Writing requires a `LoanMut<'a>`, which safe code can make only from a `&'a mut [T]`. The owner that lent it stays
+//!    exclusively borrowed by the same argument.
+//! 4. The consumer may be on any thread. Owners are `Send` (and `Sync` if shared), and elements are both.
 //!
-//! Whoever makes a loan in another way says `unsafe` and promises the same by hand.
+//! All other constructors of a loan are `unsafe`, and their contracts require the same properties.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -24,11 +23,10 @@ use crate::{Element, element::AnyBits};
 
 /// A value whose elements a tensor can share.
 ///
-/// Implemented for arrays, slices, `Vec<T>`, [`SharedBuffer<T>`](crate::SharedBuffer), for `Box<B>`
-/// and `Arc<B>` of these, and with a feature of the same name for the containers of `ndarray`,
-/// `nalgebra` and `image`. The derive also takes a field that merely dereferences to `[T]`, such as
-/// `Bytes` or a memory map. For a container of your own it is a line of safe code; why that is sound stands at the
-/// top of this module's source.
+/// Implemented for arrays, slices, `Vec<T>`, [`SharedBuffer<T>`](crate::SharedBuffer), for `Box<B>` and `Arc<B>` of these, and,
+/// with the feature of that name, for the containers of `ndarray`, `nalgebra` and `image`. The derive also accepts a field that
+/// only dereferences to `[T]`, such as `Bytes` or a memory map. An implementation for another container is one line of safe
+/// code; the head of this module's source explains why that is sound.
 ///
 /// ```
 /// #![forbid(unsafe_code)]
@@ -63,22 +61,22 @@ use crate::{Element, element::AnyBits};
 )]
 pub trait Buffer: Send // a consumer may run the deleter on any thread
 {
-    /// What the type alone says; see [`assert_exports!`](crate::assert_exports).
+    /// What the type proves at compile time; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const FACTS: Facts = Facts::UNKNOWN;
 
-    /// The memory, for as long as `self` stays borrowed.
+    /// Lends the memory for as long as `self` stays borrowed.
     fn lend(&self) -> Loan<'_>;
 
-    /// The memory for writing, for as long as `self` stays exclusively borrowed; where it may only
-    /// be read, what `lend` gives.
+    /// Lends the memory for writing, for as long as `self` stays exclusively borrowed. By default the loan of `lend`, which
+    /// usually permits only reading.
     #[inline]
     fn lend_mut(&mut self) -> LoanMut<'_> {
         LoanMut::from(self.lend())
     }
 }
 
-/// A [`Buffer`] whose `lend_mut` gives memory for writing; the key `writable` asks for it.
+/// A [`Buffer`] that permits writing through `lend_mut`. The key `writable` requires it.
 ///
 /// ```
 /// fn is_writable<B: dlpack_core::Writable>() {}
@@ -93,7 +91,7 @@ pub trait Buffer: Send // a consumer may run the deleter on any thread
 )]
 pub trait Writable: Buffer {}
 
-/// Lists of elements, which are lent for writing to whoever has the list alone.
+/// Implements the traits for lists of elements, which may be written through an exclusive reference.
 macro_rules! lists {
     ($([$($length:tt)*] $list:ty;)*) => {$(
         impl<T: Element, $($length)*> Buffer for $list {
@@ -119,7 +117,7 @@ lists! {
     [] Vec<T>;
 }
 
-/// Handles on a buffer that others may have too.
+/// Implements `Buffer` for handles to a buffer that other code may hold too.
 macro_rules! handles {
     ($($handle:ty;)*) => {$(
         impl<B: Buffer + Sync + ?Sized> Buffer for $handle {
@@ -152,16 +150,16 @@ impl<B: Buffer + ?Sized> Buffer for Box<B> {
 }
 impl<B: Writable + ?Sized> Writable for Box<B> {}
 
-/// What the expression behind `data =` may give.
+/// A value to which the expression after `data =` may evaluate.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not lend elements",
     label = "expected `&[T]`, or a reference to a buffer such as `&Vec<T>`",
     note = "borrow a slice: `data = &self.field[..]`"
 )]
 pub trait Lent<'a> {
-    /// What the type alone says.
+    /// What the type proves at compile time.
     const FACTS: Facts = Facts::UNKNOWN;
-    /// The loan.
+    /// Makes the loan.
     fn loan(self) -> Loan<'a>;
 }
 

@@ -1,30 +1,30 @@
-//! What the types of a struct say about its tensor before any value exists; read by `assert_exports!`.
+//! What the types of a struct prove about its tensor at compile time; read by `assert_exports!`.
 
 use crate::{DataType, Element};
 
-/// The part of a tensor that is known at compile time.
+/// The properties of a tensor that are known at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Facts {
     pub(crate) dtype: Option<DataType>,
-    /// The axes in front of those of the element.
+    /// The number of axes before those of the element type.
     leading: Option<usize>,
     trailing: usize,
-    write: Write,
+    write: WritableExports,
     host: bool,
 }
 
-/// Which exports may be written for sure.
+/// Which exports are certain to be writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Write {
+enum WritableExports {
     None,
-    /// And none can be: not every byte is a value of the element.
+    /// None, and none can be: not every bit pattern is a valid element.
     Never,
-    /// Those that own the data.
+    /// Exports that own the data.
     Owned,
-    /// Those, and no export through a shared reference.
+    /// Exports that own the data; exports through a shared reference are certain to be read-only.
     Alone,
-    /// Those that share it as well.
+    /// All exports, including shared ones.
     Shared,
 }
 
@@ -34,17 +34,17 @@ impl Facts {
         dtype: None,
         leading: None,
         trailing: 0,
-        write: Write::None,
+        write: WritableExports::None,
         host: false,
     };
 
-    /// Memory of the processor; nothing else is known.
+    /// The data is in host memory; nothing else is known.
     pub const HOST: Self = Self {
         host: true,
         ..Self::UNKNOWN
     };
 
-    /// What is known of a value that is one of these.
+    /// What is known of a value that has one of several types.
     pub const fn of_one(of: &[Self]) -> Self {
         let mut host = true;
         let mut at = 0;
@@ -58,43 +58,43 @@ impl Facts {
         }
     }
 
-    /// A list of `E` in memory of the processor, one axis and those of `E`.
+    /// A list of `E` in host memory: one axis, followed by those of `E`.
     pub const fn list<E: Element>() -> Self {
         Self {
             dtype: Some(E::DTYPE),
             leading: Some(1),
             trailing: E::TRAILING.len(),
             write: if E::ANY_BITS {
-                Write::None
+                WritableExports::None
             } else {
-                Write::Never
+                WritableExports::Never
             },
             host: true,
         }
     }
 
-    /// As `write` says, unless none can be written.
-    const fn write(self, write: Write) -> Self {
+    /// Sets which exports are writable, unless the element type forbids writing.
+    const fn with_write(self, write: WritableExports) -> Self {
         match self.write {
-            Write::Never => self,
+            WritableExports::Never => self,
             _ => Self { write, ..self },
         }
     }
 
-    /// The list makes values of whatever bytes it finds.
+    /// The list validates the bytes when it reads them, so the element type does not forbid writing.
     pub const fn any_bits(self) -> Self {
         Self {
-            write: Write::None,
+            write: WritableExports::None,
             ..self
         }
     }
 
-    /// As many axes as the shape has.
+    /// The number of axes before those of the element type comes from the shape.
     pub const fn rank(self, leading: Option<usize>) -> Self {
         Self { leading, ..self }
     }
 
-    /// The bytes are read as the elements of that list.
+    /// The bytes are read as the elements of `list`.
     pub const fn elem(self, list: Self) -> Self {
         Self {
             dtype: list.dtype,
@@ -103,7 +103,7 @@ impl Facts {
         }
     }
 
-    /// The data type is a value.
+    /// The data type is known only at run time.
     pub const fn dynamic_dtype(self) -> Self {
         Self {
             dtype: None,
@@ -112,7 +112,7 @@ impl Facts {
         }
     }
 
-    /// The device is a value.
+    /// The device is known only at run time.
     pub const fn dynamic_device(self) -> Self {
         Self {
             host: false,
@@ -120,53 +120,55 @@ impl Facts {
         }
     }
 
-    /// Whether the data is in memory of the processor for sure.
+    /// Whether the data is certain to be in host memory.
     #[must_use]
     pub const fn is_on_host(self) -> bool {
         self.host
     }
 
-    /// No consumer may write.
+    /// Consumers must not write.
     pub const fn read_only(self) -> Self {
-        self.write(Write::None)
+        self.with_write(WritableExports::None)
     }
 
-    /// An export that owns the data may be written.
+    /// An export that owns the data is writable.
     pub const fn writable(self) -> Self {
         match self.write {
-            Write::None => self.write(Write::Owned),
+            WritableExports::None => self.with_write(WritableExports::Owned),
             _ => self,
         }
     }
 
-    /// An export that owns the data may be written, and none through a shared reference.
+    /// An export that owns the data is writable, and one through a shared reference is read-only.
     pub const fn writable_alone(self) -> Self {
         match self.write {
-            Write::None => self.write(Write::Alone),
+            WritableExports::None => self.with_write(WritableExports::Alone),
             _ => self,
         }
     }
 
-    /// Whether it takes exclusive access for sure to export what may be written.
+    /// Whether a writable export is certain to need exclusive access.
     #[must_use]
     pub const fn is_writable_alone(&self) -> bool {
-        matches!(self.write, Write::Alone)
+        matches!(self.write, WritableExports::Alone)
     }
 
-    /// Any export may be written.
+    /// Every export is writable.
     pub const fn writable_shared(self) -> Self {
-        self.write(Write::Shared)
+        self.with_write(WritableExports::Shared)
     }
 
-    /// The same through a shared reference.
+    /// The facts for an export through a shared reference.
     pub const fn shared(self) -> Self {
         match self.write {
-            Write::Owned | Write::Alone => self.write(Write::None),
+            WritableExports::Owned | WritableExports::Alone => {
+                self.with_write(WritableExports::None)
+            }
             _ => self,
         }
     }
 
-    /// How many axes there are, if that is known.
+    /// The total number of axes, if it is known.
     #[must_use]
     pub const fn axes(&self) -> Option<usize> {
         match self.leading {
@@ -175,16 +177,19 @@ impl Facts {
         }
     }
 
-    /// Whether any export may be written for sure.
+    /// Whether every export is certain to be writable.
     pub(crate) const fn is_writable_shared(&self) -> bool {
-        matches!(self.write, Write::Shared)
+        matches!(self.write, WritableExports::Shared)
     }
 
-    /// Whether the export may be written for sure: one that owns the data, but for tensors that are always shared.
+    /// Whether an export that owns the data is certain to be writable. For tensors that are always shared, a shared export.
     pub(crate) const fn is_writable(&self) -> bool {
-        matches!(self.write, Write::Owned | Write::Alone | Write::Shared)
+        matches!(
+            self.write,
+            WritableExports::Owned | WritableExports::Alone | WritableExports::Shared
+        )
     }
 }
 
-/// Tensors under a name, and what is known of each.
+/// The facts of several tensors, by name.
 pub type NamedFacts = &'static [(&'static str, Facts)];

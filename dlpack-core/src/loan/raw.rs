@@ -1,27 +1,27 @@
-//! The door of `unsafe(data = .., len = ..)`: an address that becomes memory on the user's word.
+//! Loans from `unsafe(data = .., len = ..)`: an address that the user guarantees to be valid.
 #![expect(unsafe_code, reason = "makes a loan of an address")]
 
 use core::ptr::NonNull;
 
-use crate::loan::{Loan, Memory, access::Access};
+use crate::loan::{LentMemory, Loan, access::Access};
 use crate::{Device, Element};
 
-/// What `unsafe(data = .., len = ..)` takes for an address.
+/// A type that `unsafe(data = .., len = ..)` accepts as an address.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the address of elements",
     label = "expected `*const T`, `*mut T` or `NonNull<T>`, where `T` is an element",
     note = "an untyped pointer needs a type: `pointer.cast::<f32>()`, or `pointer.cast::<u8>()` and a `dtype`"
 )]
 pub trait Address {
-    /// What lies there.
+    /// The type of the elements.
     #[doc(hidden)]
     type Element: Element;
-    /// Whether it may be written.
+    /// Whether the memory may be written through the pointer.
     #[doc(hidden)]
     const WRITABLE: bool;
-    /// The address.
+    /// Converts to a raw pointer.
     #[doc(hidden)]
-    fn pointer(self) -> *mut Self::Element;
+    fn into_pointer(self) -> *mut Self::Element;
 }
 
 macro_rules! addresses {
@@ -30,7 +30,7 @@ macro_rules! addresses {
             type Element = T;
             const WRITABLE: bool = $writable;
             #[inline]
-            fn pointer(self) -> *mut T {
+            fn into_pointer(self) -> *mut T {
                 ($cast)(self)
             }
         }
@@ -42,11 +42,11 @@ addresses! {
     NonNull<T>, true, NonNull::as_ptr;
 }
 
-/// An address that is not yet memory, on the device that the annotation names.
+/// An address without a length, on the device that the annotation names.
 #[derive(Debug)]
-pub struct Start(Memory);
+pub struct Start(LentMemory);
 
-/// What `unsafe(data = ..)` gives.
+/// Wraps the address of `unsafe(data = ..)`.
 #[inline]
 pub fn address<A: Address>(address: A) -> Start {
     let access = if A::WRITABLE {
@@ -54,19 +54,19 @@ pub fn address<A: Address>(address: A) -> Start {
     } else {
         Access::Read
     };
-    let mut memory = Memory::new(address.pointer().cast_const(), 0, Device::CPU, access);
+    let mut memory = LentMemory::new(address.into_pointer().cast_const(), 0, Device::CPU, access);
     memory.any_device = true;
     Start(memory)
 }
 
-/// Memory of so many elements at an address.
+/// Lends `len` elements at an address.
 ///
 /// # Safety
 ///
-/// As [`Loan::from_raw_parts`], or [`Loan::from_raw_parts_mut`] for a pointer to write through.
+/// The contract of [`Loan::from_raw_parts`], or, for a `*mut T` or `NonNull<T>`, of [`Loan::from_raw_parts_mut`].
 #[inline]
 pub unsafe fn raw<'a>(start: Start, len: usize) -> Loan<'a> {
     let Start(mut memory) = start;
     memory.bytes = len.saturating_mul(memory.element);
-    Loan::over(memory)
+    Loan::of_memory(memory)
 }

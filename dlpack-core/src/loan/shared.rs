@@ -13,14 +13,13 @@ use crate::{Device, Error};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
-/// Clones share the memory. A tensor over it is writable even when it is shared, so that, say, a
-/// simulation can fill one buffer again and again while arrays in Python look at it.
+/// Clones share the memory. A tensor over it is writable even when it is shared. So a simulation, for example, can fill one
+/// buffer again and again while arrays in Python read it.
 ///
-/// Reading and writing in safe code works like a `Cell` that may be on several threads, and in the
-/// hands of NumPy: whoever writes meanwhile, and however, what is read is a mixture of old and new
-/// values, in no particular order ([why](crate::soundness#who-may-write)). Each scalar of up to 8
-/// bytes is read and written whole on x86-64 and AArch64; elsewhere each byte is. Where nobody else
-/// can be looking, [`SharedBuffer::get_mut`] gives an ordinary slice.
+/// Safe code reads and writes it like a `Cell` that several threads, and NumPy, may use at the same time. If other code writes
+/// at the same time, a read returns a mixture of old and new values, in no particular order
+/// ([why](crate::soundness#who-may-write)). Each scalar of up to 8 bytes is read and written whole on x86-64 and AArch64; on
+/// other targets each byte is. If this is the only handle, [`SharedBuffer::get_mut`] returns an ordinary slice.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,31 +35,33 @@ use crate::{Device, Error};
 /// ```
 pub struct SharedBuffer<T> {
     len: usize,
-    home: Home,
+    allocation: SharedAllocation,
     elements: PhantomData<T>,
 }
 
-/// Memory that keeps itself: a buffer, whatever its elements are.
+/// A handle to a buffer's allocation, or to a range of it, without the element type.
 #[derive(Clone, Debug)]
-pub(crate) struct Home {
+pub(crate) struct SharedAllocation {
     start: *mut u8,
     bytes: usize,
     access: Access,
-    /// Whether the memory was allocated here.
+    /// Whether this crate allocated the memory.
     is_own: bool,
-    /// What keeps it.
+    /// The reference count that keeps the memory alive.
     keeper: Counted,
 }
 
-// SAFETY: an address, through which `Home` itself neither reads nor writes, and what keeps it, which any thread may drop.
-unsafe impl Send for Home {}
-// SAFETY: as above.
-unsafe impl Sync for Home {}
+// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and
+// `Sync`.
+unsafe impl Send for SharedAllocation {}
+// SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and
+// `Sync`.
+unsafe impl Sync for SharedAllocation {}
 
-impl Home {
-    /// The first byte, and how many there are.
+impl SharedAllocation {
+    /// The address of the first byte, and the number of bytes.
     #[inline]
-    pub(crate) fn bytes(&self) -> (*mut u8, usize) {
+    pub(crate) fn byte_range(&self) -> (*mut u8, usize) {
         (self.start, self.bytes)
     }
 
@@ -70,14 +71,15 @@ impl Home {
     }
 }
 
-// SAFETY: the memory is reached by atomic accesses, or through contracts that exclude races; the
-// elements are plain numbers.
+// SAFETY: the memory is accessed atomically, or by unsafe functions with contracts that exclude data races; the elements are
+// plain numbers.
 unsafe impl<T: Plain> Send for SharedBuffer<T> {}
-// SAFETY: as above.
+// SAFETY: the memory is accessed atomically, or by unsafe functions with contracts that exclude data races; the elements are
+// plain numbers.
 unsafe impl<T: Plain> Sync for SharedBuffer<T> {}
 
 impl<T: Plain> SharedBuffer<T> {
-    /// `len` elements of zero.
+    /// Allocates `len` elements of zero.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::<u16>::zeroed(3)?;
@@ -93,12 +95,12 @@ impl<T: Plain> SharedBuffer<T> {
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
         let data = memory.as_mut_ptr().cast();
-        let mut buffer = Self::kept_by(memory, data, len, Access::Shared)?;
-        buffer.home.is_own = true;
+        let mut buffer = Self::from_keeper(memory, data, len, Access::Shared)?;
+        buffer.allocation.is_own = true;
         Ok(buffer)
     }
 
-    /// A copy of these elements.
+    /// Allocates a copy of these elements.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1.0_f64, 2.0])?;
@@ -115,47 +117,52 @@ impl<T: Plain> SharedBuffer<T> {
         Ok(buffer)
     }
 
-    /// Memory that somebody else keeps: `len` aligned, initialised elements, for as long as `home` lives. Others access
-    /// them as `access` says. Without memory it is dropped.
-    pub(crate) fn kept_by(
-        home: impl Send + Sync + 'static,
+    /// Wraps memory that `owner` keeps alive: `len` aligned, initialised elements, which other code may access as `access` says.
+    /// If no memory is left for the reference count, `owner` is dropped.
+    pub(crate) fn from_keeper(
+        owner: impl Send + Sync + 'static,
         data: *mut T,
         len: usize,
         access: Access,
     ) -> Result<Self, Error> {
-        let keeper = Counted::new(home).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
-        let home = Home {
+        let keeper = Counted::new(owner).map_err(|(_, bytes)| Error::OutOfMemory { bytes })?;
+        let allocation = SharedAllocation {
             start: data.cast(),
             bytes: len.saturating_mul(size_of::<T>()),
             access,
             is_own: false,
-            keeper: keeper.untyped(),
+            keeper: keeper.erase_type(),
         };
         Ok(Self {
             len,
-            home,
+            allocation,
             elements: PhantomData,
         })
     }
 
-    /// `len` aligned, initialised elements in memory that keeps itself, which `home` contains. Others access them as `access`
-    /// says, or as those who have that memory already do.
-    pub(crate) fn within(home: &Home, data: *mut T, len: usize, access: Access) -> Self {
-        let mut home = home.clone();
-        home.access = match access {
-            Access::Read if home.access.is_shared() => Access::ReadShared,
+    /// A buffer over a range of an existing shared allocation: `len` aligned, initialised elements inside `allocation`. Other
+    /// code may access them as `access` says, and may also write if the allocation already permits it.
+    pub(crate) fn from_allocation(
+        allocation: &SharedAllocation,
+        data: *mut T,
+        len: usize,
+        access: Access,
+    ) -> Self {
+        let mut allocation = allocation.clone();
+        allocation.access = match access {
+            Access::Read if allocation.access.is_shared() => Access::ReadShared,
             access => access,
         };
-        home.is_own &= !home.access.is_read_only();
-        (home.start, home.bytes) = (data.cast(), len.saturating_mul(size_of::<T>()));
+        allocation.is_own &= !allocation.access.is_read_only();
+        (allocation.start, allocation.bytes) = (data.cast(), len.saturating_mul(size_of::<T>()));
         Self {
             len,
-            home,
+            allocation,
             elements: PhantomData,
         }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     ///
     /// ```
     /// assert_eq!(dlpack_core::SharedBuffer::<u8>::zeroed(3)?.len(), 3);
@@ -177,7 +184,7 @@ impl<T: Plain> SharedBuffer<T> {
         self.len == 0
     }
 
-    /// Whether the memory came from a producer that lets nobody write to it.
+    /// Whether the memory was imported from a read-only tensor.
     ///
     /// ```
     /// assert!(!dlpack_core::SharedBuffer::<u8>::zeroed(3)?.is_read_only());
@@ -185,10 +192,10 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.home.access.is_read_only()
+        self.allocation.access.is_read_only()
     }
 
-    /// The address of the first element; reading and writing through it is for the caller to order.
+    /// The address of the first element. The caller must exclude data races for accesses through it.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::<u8>::zeroed(3)?;
@@ -197,7 +204,7 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn as_ptr(&self) -> *mut T {
-        self.home.start.cast()
+        self.allocation.start.cast()
     }
 
     /// One element.
@@ -210,16 +217,16 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such element.
+    /// If `index` is out of range.
     #[must_use]
     pub fn get(&self, index: usize) -> T {
         let mut element = MaybeUninit::uninit();
-        self.load(index, slice::from_mut(&mut element));
-        // SAFETY: `load` filled every byte with those of a value.
+        self.load_range(index, slice::from_mut(&mut element));
+        // SAFETY: `load_range` wrote every byte of a valid value.
         unsafe { element.assume_init() }
     }
 
-    /// The elements from `start` on, as many as there is room for.
+    /// Copies the elements from `start` on, as many as the slice holds.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1_u8, 2, 3, 4])?;
@@ -231,11 +238,11 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If the range exceeds the buffer.
     pub fn get_range(&self, start: usize, elements: &mut [T]) {
-        // SAFETY: the same elements; `load` writes nothing but values.
+        // SAFETY: the type change keeps the layout, and `load_range` writes only valid values.
         let room = unsafe { &mut *(ptr::from_mut(elements) as *mut [MaybeUninit<T>]) };
-        self.load(start, room);
+        self.load_range(start, room);
     }
 
     /// Replaces one element.
@@ -249,7 +256,7 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there is no such element, or the memory is [read-only](SharedBuffer::is_read_only).
+    /// If `index` is out of range, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn set(&self, index: usize, element: T) {
         self.set_range(index, slice::from_ref(&element));
     }
@@ -265,13 +272,13 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there are not so many, or the memory is [read-only](SharedBuffer::is_read_only).
+    /// If the range exceeds the buffer, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn set_range(&self, start: usize, elements: &[T]) {
-        // SAFETY: the elements of a slice.
-        unsafe { self.store(start, elements.as_ptr(), elements.len()) };
+        // SAFETY: a slice has `len` elements at its address.
+        unsafe { self.store_range(start, elements.as_ptr(), elements.len()) };
     }
 
-    /// Replaces all elements by copies of one.
+    /// Sets every element to the same value.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::<f32>::zeroed(3)?;
@@ -284,14 +291,14 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// If the memory is [read-only](SharedBuffer::is_read_only).
     pub fn fill(&self, element: T) {
-        // Small ones are written many at a time.
+        // Small elements are first repeated in a block, which is then written at once.
         let mut block = MaybeUninit::<[u8; 1024]>::uninit();
         let (one, many) = (ptr::from_ref(&element), block.as_mut_ptr().cast::<T>());
         let copies = size_of_val(&block).checked_div(size_of::<T>());
         let copies = copies.unwrap_or(0).min(self.len);
         for copy in 0..copies {
             let (from, to) = (one.cast::<u8>(), many.wrapping_add(copy).cast());
-            // SAFETY: the bytes of an element, which is no more than them, and room for as many.
+            // SAFETY: `from` points to the bytes of one element, and `copies` elements fit into `block`.
             unsafe { ptr::copy_nonoverlapping(from, to, size_of::<T>()) };
         }
         let (from, copies) = if copies > 0 {
@@ -300,12 +307,12 @@ impl<T: Plain> SharedBuffer<T> {
             (one, 1)
         };
         for index in (0..self.len).step_by(copies) {
-            // SAFETY: so many elements lie there, one after another.
-            unsafe { self.store(index, from, copies.min(self.len - index)) };
+            // SAFETY: `from` points to one element, or to `copies` elements in `block`, and at most that many are read.
+            unsafe { self.store_range(index, from, copies.min(self.len - index)) };
         }
     }
 
-    /// Replaces all elements.
+    /// Replaces all elements by those of a slice.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::<i64>::zeroed(2)?;
@@ -316,13 +323,13 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there are not as many, or the memory is [read-only](SharedBuffer::is_read_only).
+    /// If the lengths differ, or the memory is [read-only](SharedBuffer::is_read_only).
     pub fn copy_from_slice(&self, elements: &[T]) {
         self.check_len(elements);
         self.set_range(0, elements);
     }
 
-    /// Copies all elements.
+    /// Copies all elements to a slice.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::copied_from(&[7, 8])?;
@@ -334,13 +341,13 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// # Panics
     ///
-    /// If there are not as many.
+    /// If the lengths differ.
     pub fn copy_to_slice(&self, elements: &mut [T]) {
         self.check_len(elements);
         self.get_range(0, elements);
     }
 
-    /// All elements.
+    /// Copies all elements to a `Vec`.
     ///
     /// ```
     /// assert_eq!(dlpack_core::SharedBuffer::<u8>::zeroed(2)?.to_vec(), [0, 0]);
@@ -349,14 +356,13 @@ impl<T: Plain> SharedBuffer<T> {
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
         let mut elements = Vec::with_capacity(self.len);
-        self.load(0, &mut elements.spare_capacity_mut()[..self.len]);
-        // SAFETY: `load` filled so many with values.
+        self.load_range(0, &mut elements.spare_capacity_mut()[..self.len]);
+        // SAFETY: `load_range` wrote `self.len` valid values.
         unsafe { elements.set_len(self.len) };
         elements
     }
 
-    /// The elements as a slice, if this is the only handle and the memory was allocated here: then no
-    /// consumer can be looking.
+    /// The elements as a slice, if this is the only handle and this crate allocated the memory: then no consumer can access it.
     ///
     /// ```
     /// let mut buffer = dlpack_core::SharedBuffer::<u8>::zeroed(2)?;
@@ -366,43 +372,45 @@ impl<T: Plain> SharedBuffer<T> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.home.is_own || self.home.keeper.holds() > 1 {
+        if !self.allocation.is_own || self.allocation.keeper.reference_count() > 1 {
             return None;
         }
         if !T::ANY_BITS {
-            // A consumer that is gone may have left anything where a `bool` belongs.
+            // A consumer that has released the memory may have left a byte that is no valid `bool`.
             for index in 0..self.len {
                 self.set(index, self.get(index));
             }
         }
-        // SAFETY: `len` aligned, initialised elements. Every export and every clone holds `home`, and
-        // nobody does; `&mut self` keeps it so. What stands for a `bool` was made one right above.
+        // SAFETY: the address holds `len` aligned, initialised elements. Every export and every clone has its own reference to
+        // `keeper`, and the count shows that there is no other; `&mut self` prevents new ones. Invalid `bool`s were replaced in
+        // the loop above.
         Some(unsafe { slice::from_raw_parts_mut(self.as_ptr(), self.len) })
     }
 
-    /// The elements as a slice, while others may hold them.
+    /// The elements as a slice, while other code may hold the buffer too.
     ///
     /// ```
     /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1_u8, 2])?;
-    /// // SAFETY: nobody else has the buffer.
+    /// // SAFETY: no other handle to the buffer exists.
     /// assert_eq!(unsafe { buffer.as_slice() }, [1, 2]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
     /// # Safety
     ///
-    /// Nobody writes to the memory while the slice lives: no clone, no consumer. No consumer has left a
-    /// byte other than 0 and 1 where a `bool` stands.
+    /// No clone and no consumer writes the memory while the slice lives. No consumer has left a byte other than 0 and 1 in
+    /// place of a `bool`.
     #[must_use]
     pub unsafe fn as_slice(&self) -> &[T] {
         if self.as_ptr().is_null() {
             return &[];
         }
-        // SAFETY: `len` aligned, initialised elements that `home` keeps; the caller excludes writers.
+        // SAFETY: the address holds `len` aligned, initialised elements that `self` keeps alive. By this function's contract
+        // none is written meanwhile, and `bool`s are valid.
         unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
-    /// That a slice is as long as the buffer.
+    /// Asserts that a slice is as long as the buffer.
     fn check_len(&self, elements: &[T]) {
         assert_eq!(
             elements.len(),
@@ -411,16 +419,16 @@ impl<T: Plain> SharedBuffer<T> {
         );
     }
 
-    /// The address of `count` elements from `index` on.
-    fn place(&self, index: usize, count: usize) -> *mut T {
+    /// The address of `count` elements from `index` on. Panics if they exceed the buffer.
+    fn range_address(&self, index: usize, count: usize) -> *mut T {
         if count > self.len.saturating_sub(index) {
-            self.no_such(index, count);
+            self.panic_out_of_range(index, count);
         }
         self.as_ptr().wrapping_add(index)
     }
 
     #[cold]
-    fn no_such(&self, index: usize, count: usize) -> ! {
+    fn panic_out_of_range(&self, index: usize, count: usize) -> ! {
         let len = self.len;
         assert!(
             count == 1,
@@ -429,31 +437,32 @@ impl<T: Plain> SharedBuffer<T> {
         panic!("index {index} of a buffer of {len} elements")
     }
 
-    /// Reads as many elements from `index` on as there is room for.
-    fn load(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
-        // Looked up before the pointer is taken: a later use of `elements` would end its permission to write.
+    /// Copies elements from `index` on, as many as `elements` holds.
+    fn load_range(&self, index: usize, elements: &mut [MaybeUninit<T>]) {
+        // Computed before the pointer is taken: a later use of `elements` would invalidate the pointer.
         let (count, bytes) = (elements.len(), size_of_val(elements));
         let to = elements.as_mut_ptr().cast::<T>();
-        let from = self.place(index, count).cast();
-        // SAFETY: elements of this buffer, initialised and kept by `home`, which all Rust code accesses like this while others
-        // look. There is room for as many.
+        let from = self.range_address(index, count).cast();
+        // SAFETY: `range_address` checked the range, and `self` keeps its initialised elements alive. All Rust code accesses
+        // them atomically while other code may write. `to` has space for `bytes` bytes.
         unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
-        // SAFETY: all written right above.
+        // SAFETY: `atomic::load` wrote all `count` elements.
         unsafe { make_values(to, count) };
     }
 
-    /// Writes so many elements from `index` on.
+    /// Writes `count` elements from `index` on.
     ///
     /// # Safety
     ///
-    /// From `from` on there are `count` elements, at whatever alignment.
-    unsafe fn store(&self, index: usize, from: *const T, count: usize) {
+    /// `from` points to `count` readable elements, with any alignment.
+    unsafe fn store_range(&self, index: usize, from: *const T, count: usize) {
         assert!(
             !self.is_read_only(),
             "the memory belongs to a read-only tensor"
         );
-        let to = self.place(index, count).cast();
-        // SAFETY: as in `load`, with the sides exchanged.
+        let to = self.range_address(index, count).cast();
+        // SAFETY: `from` is readable by this function's contract. `range_address` checked the range, and its elements are kept
+        // alive by `self`. All Rust code accesses them atomically while other code may read or write.
         unsafe { atomic::store(from.cast(), to, count * size_of::<T>(), align_of::<T>()) };
     }
 }
@@ -462,7 +471,7 @@ impl<T> Clone for SharedBuffer<T> {
     fn clone(&self) -> Self {
         Self {
             len: self.len,
-            home: self.home.clone(),
+            allocation: self.allocation.clone(),
             elements: PhantomData,
         }
     }
@@ -471,9 +480,9 @@ impl<T> Clone for SharedBuffer<T> {
 impl<T> fmt::Debug for SharedBuffer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedBuffer")
-            .field("data", &self.home.start)
+            .field("data", &self.allocation.start)
             .field("len", &self.len)
-            .field("access", &self.home.access)
+            .field("access", &self.allocation.access)
             .finish_non_exhaustive()
     }
 }
@@ -482,13 +491,14 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
     const FACTS: Facts = Facts::list::<T>().any_bits().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
-        // SAFETY: `len` elements that `home` keeps while `self` is borrowed. If they were adopted for reading, nobody
-        // writes to them, by that contract, and `store` refuses. Else others may write, we only access them atomically,
-        // and the loan says so, as one of `from_raw_parts_mut` does.
+        // SAFETY: the address holds `len` elements that the handle keeps alive while `self` is borrowed. If the memory was
+        // adopted for reading, no code writes it, by the contract of the adoption, and `store_range` panics. Otherwise other
+        // code may write it: the access set below says so, and Rust code accesses it only atomically, as `from_raw_parts_mut`
+        // requires.
         let mut loan = unsafe { Loan::from_raw_parts(self.as_ptr(), self.len, Device::CPU) };
-        // `bool` too may be written: whatever `load` reads, it makes a value first.
-        loan.memory.access = self.home.access;
-        loan.memory.home = Some(NonNull::from(&self.home));
+        // `bool`s may be written too, since `load_range` makes every byte a valid value.
+        loan.memory.access = self.allocation.access;
+        loan.memory.allocation = Some(NonNull::from(&self.allocation));
         loan
     }
 }

@@ -1,4 +1,4 @@
-//! Heap memory for the elements of a tensor: aligned, and quick to use for the first time.
+//! Heap memory for the elements of a tensor: aligned, and with few page faults on first use.
 #![expect(unsafe_code, reason = "owns heap memory with its own alignment")]
 
 use alloc::alloc::{alloc, alloc_zeroed, dealloc};
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ptr::{NonNull, without_provenance_mut};
 
-/// The alignment of memory that we allocate for tensors: what DLPack asks for.
+/// The alignment of the memory that we allocate for tensors, as DLPack requires.
 // CPY-14
 const ALIGNMENT: usize = 256;
 
@@ -15,57 +15,57 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Heap memory for the elements of a tensor, aligned to 256 bytes and not initialised.
 ///
-/// The allocator is asked for a little more and the start aligned by hand: allocators are much faster at
-/// their own alignment. Big memory is aligned to huge pages, which halves the cost of its first use.
+/// The allocation is a little larger than requested, and its start is aligned by hand, because allocators are much faster
+/// at their default alignment. Large memory is aligned to huge pages, which halves the cost of its first use.
 #[derive(Debug)]
 pub(crate) struct AlignedBytes {
     start: NonNull<u8>,
     len: usize,
-    /// What the allocator gave; dangling if `len` is 0.
+    /// The address that the allocator returned; dangling if `len` is 0.
     base: NonNull<u8>,
 }
 
 impl AlignedBytes {
-    /// Where a tensor over them begins: nowhere, if there are none.
+    /// The data pointer of a tensor over these bytes; null if there are none.
     #[inline]
-    pub(crate) fn start(&mut self) -> *mut u8 {
+    pub(crate) fn data_ptr(&mut self) -> *mut u8 {
         if self.is_empty() {
             return core::ptr::null_mut();
         }
         self.as_mut_ptr()
     }
 
-    /// Allocates; the error is the number of bytes that could not be had.
+    /// Allocates uninitialised memory. The error is the number of bytes that could not be allocated.
     pub(crate) fn new(len: usize) -> Result<Self, usize> {
-        Self::from(len, alloc)
+        Self::allocate_with(len, alloc)
     }
 
-    /// The same with every byte 0, which the system gives away for free where there is much of it.
+    /// Allocates zeroed memory, which costs little for large sizes, because the system provides zeroed pages.
     pub(crate) fn zeroed(len: usize) -> Result<Self, usize> {
-        Self::from(len, alloc_zeroed)
+        Self::allocate_with(len, alloc_zeroed)
     }
 
-    fn from(len: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Result<Self, usize> {
-        let align = Self::align(len);
+    fn allocate_with(len: usize, alloc: unsafe fn(Layout) -> *mut u8) -> Result<Self, usize> {
+        let align = Self::alignment_for(len);
         if len == 0 {
             let start = NonNull::new(without_provenance_mut(align)).ok_or(len)?;
             let base = start;
             return Ok(Self { start, len, base });
         }
-        let layout = Self::layout(len).ok_or(len)?;
-        // SAFETY: the layout has a size, as `len` is not 0.
+        let layout = Self::allocation_layout(len).ok_or(len)?;
+        // SAFETY: the size of the layout is not 0, because `len` is not 0.
         let base = unsafe { alloc(layout) };
         let base = NonNull::new(base).ok_or(len)?;
         let address = base.addr().get();
         let gap = address.next_multiple_of(align) - address;
         let start = NonNull::new(base.as_ptr().wrapping_add(gap)).ok_or(len)?;
-        // SAFETY: memory of ours, of this length.
-        unsafe { advise(start.as_ptr(), len) };
+        // SAFETY: the allocation has `len` bytes from `start` on.
+        unsafe { advise_huge_pages(start.as_ptr(), len) };
         Ok(Self { start, len, base })
     }
 
-    /// The alignment for memory of this size: to huge pages where these are a small part of it.
-    fn align(len: usize) -> usize {
+    /// The alignment for memory of this size: huge pages if the memory is much larger than one.
+    fn alignment_for(len: usize) -> usize {
         if len >= 16 * HUGE_PAGE {
             HUGE_PAGE
         } else {
@@ -73,11 +73,11 @@ impl AlignedBytes {
         }
     }
 
-    /// What the allocator is asked for, if so much can exist: room to align within.
-    fn layout(len: usize) -> Option<Layout> {
-        // The alignment that every allocator gives without effort.
+    /// The layout of the allocation, with space for the alignment, or `None` if it is too large.
+    fn allocation_layout(len: usize) -> Option<Layout> {
+        // Every allocator provides this alignment without extra cost.
         let easy = 2 * align_of::<usize>();
-        let size = len.checked_add(Self::align(len) - easy)?;
+        let size = len.checked_add(Self::alignment_for(len) - easy)?;
         Layout::from_size_align(size, easy).ok()
     }
 
@@ -91,21 +91,21 @@ impl AlignedBytes {
     }
 }
 
-/// A vector with room for so many; the error is the number of bytes that could not be had.
-pub(crate) fn room<T>(len: usize) -> Result<Vec<T>, usize> {
+/// Allocates a vector with this capacity. The error is the number of bytes that could not be allocated.
+pub(crate) fn allocate_vec<T>(len: usize) -> Result<Vec<T>, usize> {
     let (mut elements, bytes) = (Vec::<T>::new(), len.saturating_mul(size_of::<T>()));
     elements.try_reserve_exact(len).map_err(|_| bytes)?;
-    // SAFETY: the memory of the vector.
-    unsafe { advise(elements.as_mut_ptr().cast(), bytes) };
+    // SAFETY: the vector owns `bytes` bytes from this address.
+    unsafe { advise_huge_pages(elements.as_mut_ptr().cast(), bytes) };
     Ok(elements)
 }
 
-/// Asks for huge pages as NumPy does, since a page fault for every 4 KB costs more than the copy.
+/// Advises the kernel to use huge pages, as NumPy does: a page fault for every 4 KB would cost more than the copy.
 ///
 /// # Safety
 ///
-/// From `start` on the caller has `len` bytes.
-unsafe fn advise(start: *mut u8, len: usize) {
+/// The caller owns `len` bytes from `start` on.
+unsafe fn advise_huge_pages(start: *mut u8, len: usize) {
     #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
     if len >= 2 * HUGE_PAGE {
         use core::ffi::{c_int, c_void};
@@ -113,14 +113,14 @@ unsafe fn advise(start: *mut u8, len: usize) {
             fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
         }
         const MADV_HUGEPAGE: c_int = 14;
-        /// The largest size of an ordinary page, hence a start that is good for all.
+        /// The largest size of an ordinary page on supported systems. A start aligned to it is aligned to every page size.
         const PAGE: usize = 64 << 10;
 
         let address = start.addr();
         let gap = address.next_multiple_of(PAGE) - address;
         let start = start.wrapping_add(gap).cast();
-        // SAFETY: whole pages of the caller's memory; the advice changes neither contents nor validity. It may be
-        // refused, which only costs time.
+        // SAFETY: these are whole pages of the memory that the caller owns. The advice changes neither contents nor
+        // validity. A refusal only costs time.
         let _refused = unsafe { madvise(start, (len - gap) / PAGE * PAGE, MADV_HUGEPAGE) };
     }
     #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
@@ -130,16 +130,17 @@ unsafe fn advise(start: *mut u8, len: usize) {
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
         if self.len != 0 {
-            let layout = Self::layout(self.len).expect("the memory was allocated with this layout");
-            // SAFETY: `new` allocated it with this layout, and nothing else frees it.
+            let layout = Self::allocation_layout(self.len)
+                .expect("the memory was allocated with this layout");
+            // SAFETY: `base` was allocated with this layout, and only this drop frees it.
             unsafe { dealloc(self.base.as_ptr(), layout) }
         }
     }
 }
 
-// SAFETY: the memory belongs to the value alone, and any thread may free it.
+// SAFETY: the value owns the memory, and any thread may free it.
 unsafe impl Send for AlignedBytes {}
-// SAFETY: a shared reference gives no more than an address and a length.
+// SAFETY: a shared reference only gives access to an address and a length.
 unsafe impl Sync for AlignedBytes {}
 
 static_assertions::assert_impl_all!(AlignedBytes: Send, Sync);
@@ -156,21 +157,21 @@ mod tests {
             assert_eq!(bytes.as_mut_ptr().addr() % 256, 0, "{len} bytes");
             if len > 0 {
                 let start = bytes.as_mut_ptr();
-                // SAFETY: the first byte of some.
+                // SAFETY: `len` is not 0, so the first byte exists.
                 unsafe { start.write(1) };
-                // SAFETY: the last byte of `len`.
+                // SAFETY: this is the last of `len` bytes.
                 unsafe { start.wrapping_add(len - 1).write(2) };
             }
         }
     }
 
-    /// Room to align within costs little: 240 bytes, or a sixteenth.
+    /// Alignment by hand needs little extra memory: 240 bytes, or a sixteenth.
     #[test]
     fn alignment_takes_a_small_part() {
         let easy = 2 * align_of::<usize>();
         for (len, align) in [(1, 256), ((32 << 20) - 1, 256), (32 << 20, 2 << 20)] {
-            assert_eq!(AlignedBytes::align(len), align);
-            let layout = AlignedBytes::layout(len).expect("so much can exist");
+            assert_eq!(AlignedBytes::alignment_for(len), align);
+            let layout = AlignedBytes::allocation_layout(len).expect("so much can exist");
             assert_eq!((layout.size(), layout.align()), (len + align - easy, easy));
         }
     }

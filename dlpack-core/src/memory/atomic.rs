@@ -23,6 +23,13 @@
 //! single bytes are read and written, and a number that changes meanwhile can be torn.
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
+mod lines;
+
+pub(crate) use lines::{LINE, LINE_ALIGNMENT};
+
+use lines::{line, lines, load_line_avx, shared_lines, wide};
+
+use core::mem::MaybeUninit;
 use core::ptr::copy_nonoverlapping;
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -175,181 +182,6 @@ unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8,
     }
 }
 
-/// What [`lines`] copies at a time.
-const LINE: usize = 64;
-
-/// From so many bytes on, one instruction that copies them all is quicker than a loop, on any processor: it need not read
-/// what it overwrites.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-const MANY: usize = 64 << 10;
-
-/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
-///
-/// # Safety
-///
-/// As [`words`]; `LINE` divides `bytes`, which are not 0.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
-    macro_rules! line {
-        ($load:literal, $store:literal) => {
-            // SAFETY: the instructions access what the caller says, and change the registers that are named.
-            unsafe {
-                core::arch::asm!(
-                    "2:",
-                    concat!($load, " {a}, [{from}]"),
-                    concat!($load, " {b}, [{from} + 16]"),
-                    concat!($load, " {c}, [{from} + 32]"),
-                    concat!($load, " {d}, [{from} + 48]"),
-                    concat!($store, " [{to}], {a}"),
-                    concat!($store, " [{to} + 16], {b}"),
-                    concat!($store, " [{to} + 32], {c}"),
-                    concat!($store, " [{to} + 48], {d}"),
-                    "add {from}, 64",
-                    "add {to}, 64",
-                    "sub {bytes}, 64",
-                    "jnz 2b",
-                    from = inout(reg) from => _,
-                    to = inout(reg) to => _,
-                    bytes = inout(reg) bytes => _,
-                    a = out(xmm_reg) _,
-                    b = out(xmm_reg) _,
-                    c = out(xmm_reg) _,
-                    d = out(xmm_reg) _,
-                    options(nostack)
-                )
-            }
-        };
-    }
-    if bytes >= MANY {
-        // SAFETY: as below; the direction of string instructions is forwards in all Rust code.
-        unsafe {
-            core::arch::asm!(
-                "rep movsq",
-                inout("rsi") from => _,
-                inout("rdi") to => _,
-                inout("rcx") bytes / 8 => _,
-                options(nostack, preserves_flags)
-            );
-        }
-    } else if STORE {
-        line!("movdqu", "movdqa");
-    } else {
-        line!("movdqa", "movdqu");
-    }
-}
-
-/// Copies lines of single bytes in the widest registers that nearly every processor has, or says that this one has none.
-/// No manual promises that these are read whole, which bytes do not need.
-///
-/// # Safety
-///
-/// As [`lines`], but for what is said of where they begin.
-#[cfg(all(
-    target_arch = "x86_64",
-    target_feature = "sse2",
-    feature = "std",
-    not(miri)
-))]
-#[inline(always)]
-unsafe fn wide(from: *const u8, to: *mut u8, bytes: usize) -> bool {
-    if bytes >= MANY || !std::arch::is_x86_feature_detected!("avx") {
-        return false;
-    }
-    // SAFETY: the processor has these instructions, which access what the caller says. They change all registers of their
-    // kind, as `vzeroupper` does, without which what comes next would be slow.
-    unsafe {
-        core::arch::asm!(
-            "2:",
-            "vmovdqu ymm0, [{from}]",
-            "vmovdqu ymm1, [{from} + 32]",
-            "vmovdqu [{to}], ymm0",
-            "vmovdqu [{to} + 32], ymm1",
-            "add {from}, 64",
-            "add {to}, 64",
-            "sub {bytes}, 64",
-            "jnz 2b",
-            "vzeroupper",
-            from = inout(reg) from => _,
-            to = inout(reg) to => _,
-            bytes = inout(reg) bytes => _,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-            options(nostack)
-        )
-    };
-    true
-}
-
-/// As on processors that have none.
-#[cfg(not(all(
-    target_arch = "x86_64",
-    target_feature = "sse2",
-    feature = "std",
-    not(miri)
-)))]
-#[inline(always)]
-unsafe fn wide(_: *const u8, _: *mut u8, _: usize) -> bool {
-    false
-}
-
-/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
-///
-/// # Safety
-///
-/// As [`words`]; `LINE` divides `bytes`, which are not 0.
-#[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
-unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the instructions access what the caller says, and change the registers that are named.
-    unsafe {
-        core::arch::asm!(
-            "2:",
-            "ldp {a}, {b}, [{from}]",
-            "ldp {c}, {d}, [{from}, 16]",
-            "ldp {e}, {f}, [{from}, 32]",
-            "ldp {g}, {h}, [{from}, 48]",
-            "stp {a}, {b}, [{to}]",
-            "stp {c}, {d}, [{to}, 16]",
-            "stp {e}, {f}, [{to}, 32]",
-            "stp {g}, {h}, [{to}, 48]",
-            "add {from}, {from}, 64",
-            "add {to}, {to}, 64",
-            "subs {bytes}, {bytes}, 64",
-            "b.ne 2b",
-            from = inout(reg) from => _,
-            to = inout(reg) to => _,
-            bytes = inout(reg) bytes => _,
-            a = out(reg) _,
-            b = out(reg) _,
-            c = out(reg) _,
-            d = out(reg) _,
-            e = out(reg) _,
-            f = out(reg) _,
-            g = out(reg) _,
-            h = out(reg) _,
-            options(nostack)
-        );
-    }
-}
-
-/// Copies whole lines, of which the side that is shared begins at a multiple of 16 bytes.
-///
-/// # Safety
-///
-/// As [`words`]; `LINE` divides `bytes`.
-#[cfg(any(
-    miri,
-    not(any(
-        all(target_arch = "x86_64", target_feature = "sse2"),
-        all(target_arch = "aarch64", target_endian = "little")
-    ))
-))]
-unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promises; a line is made of words.
-    unsafe { words::<STORE, LARGEST>(from, to, bytes) }
-}
-
 /// Copies few bytes, in words that tear no number of `alignment`.
 ///
 /// # Safety
@@ -448,4 +280,80 @@ pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, alignment:
 pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
     // SAFETY: the caller's promises.
     unsafe { copy::<true>(from, to, bytes, alignment) }
+}
+
+/// Copies a line from memory that others may be writing; no aligned number in it is torn.
+///
+/// # Safety
+///
+/// As [`load`], for [`LINE`] bytes; `from` is a multiple of [`LINE_ALIGNMENT`].
+#[inline(always)]
+pub(crate) unsafe fn load_line(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller's promises.
+    unsafe { line::<false>(from, to) }
+}
+
+/// Copies a line as [`load_line`] does; with `AVX`, in code that is compiled for processors with AVX.
+///
+/// # Safety
+///
+/// As [`load_line`]; with `AVX`, the processor has it.
+#[inline(always)]
+pub(crate) unsafe fn load_line_by<const AVX: bool>(from: *const u8, to: *mut u8) {
+    if AVX {
+        // SAFETY: the caller's promises.
+        unsafe { load_line_avx(from, to) }
+    } else {
+        // SAFETY: as above.
+        unsafe { line::<false>(from, to) }
+    }
+}
+
+/// Copies a line to memory that others may be reading and writing; no aligned number in it is torn.
+///
+/// # Safety
+///
+/// As [`store`], for [`LINE`] bytes; `to` is a multiple of [`LINE_ALIGNMENT`].
+#[inline(always)]
+pub(crate) unsafe fn store_line(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller's promises.
+    unsafe { line::<true>(from, to) }
+}
+
+/// Copies `bytes` between memory that others may be reading and writing on both sides; where both are the same memory, it is
+/// open which bytes are read before they are written. Numbers of `alignment`, if that is the one of both sides, are not torn.
+///
+/// # Safety
+///
+/// As [`load`] for `from`, and as [`store`] for `to`, but that each may be the memory of the other.
+pub(crate) unsafe fn transfer(
+    mut from: *const u8,
+    mut to: *mut u8,
+    mut bytes: usize,
+    alignment: usize,
+) {
+    let mut block = MaybeUninit::<[[u64; 8]; 32]>::uninit();
+    let block = block.as_mut_ptr().cast::<u8>();
+    let through_block = |from: *const u8, to: *mut u8, bytes: usize| {
+        for done in (0..bytes).step_by(2048) {
+            let few = usize::min(2048, bytes - done);
+            // SAFETY: the caller's bytes; `block` is ours, and has room for so many.
+            unsafe { load(from.wrapping_add(done), block, few, alignment) };
+            // SAFETY: as above; they were written to `block`.
+            unsafe { store(block, to.wrapping_add(done), few, alignment) };
+        }
+    };
+    if (from.addr() ^ to.addr()) % LINE_ALIGNMENT == 0 && bytes >= 4 * LINE {
+        let front = to.addr().wrapping_neg() % LINE_ALIGNMENT;
+        let whole = (bytes - front) / LINE * LINE;
+        through_block(from, to, front);
+        (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
+        // SAFETY: the caller's bytes, a line or more, which begin at multiples of 16 on both sides.
+        if unsafe { shared_lines(from, to, whole) } {
+            (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
+            bytes -= whole;
+        }
+        bytes -= front;
+    }
+    through_block(from, to, bytes);
 }

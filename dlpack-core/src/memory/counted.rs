@@ -1,5 +1,5 @@
-//! A value that several hold, as in an `Arc`; but where there is no memory for it, that is an error and not the end.
-#![expect(unsafe_code, reason = "frees a value behind the last who holds it")]
+//! A reference-counted value like `Arc`, except that a failed allocation is an error instead of an abort.
+#![expect(unsafe_code, reason = "frees a value after its last reference")]
 
 use alloc::{alloc::alloc, boxed::Box};
 #[cfg(feature = "std")]
@@ -11,104 +11,105 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(all(test, loom))]
 mod models;
 
-/// A hold on a value; without a type, on one that is only kept.
+/// A counted reference to a value. With the type `()`, the type of the value is erased: the reference only keeps it alive.
 #[derive(Debug)]
-pub(crate) struct Counted<T = ()>(NonNull<Inner<T>>);
+pub(crate) struct Counted<T = ()>(NonNull<Allocation<T>>);
 
-/// Begins alike for values of all types.
+/// The allocation. The fields before `value` have the same offsets for values of all types.
 #[repr(C)]
-struct Inner<T> {
-    holds: AtomicUsize,
-    /// What the last hold does.
-    end: unsafe fn(NonNull<Inner<()>>),
+struct Allocation<T> {
+    reference_count: AtomicUsize,
+    /// Drops the value and frees the allocation; called with the last reference.
+    drop_value: unsafe fn(NonNull<Allocation<()>>),
     value: T,
 }
 
-// SAFETY: `new` takes no value that may not be on any thread, and on several at a time.
+// SAFETY: `new` accepts only values that are `Send` and `Sync`.
 unsafe impl<T> Send for Counted<T> {}
-// SAFETY: as above.
+// SAFETY: `new` accepts only values that are `Send` and `Sync`.
 unsafe impl<T> Sync for Counted<T> {}
 
 impl<T: Send + Sync + 'static> Counted<T> {
-    /// The first hold. Without memory the value comes back, with the bytes that could not be had.
+    /// Allocates the value with one reference. If the allocation fails, returns the value and the number of bytes.
     pub(crate) fn new(value: T) -> Result<Self, (T, usize)> {
-        let layout = Layout::new::<Inner<T>>();
-        // SAFETY: the layout has a size, that of a count at least.
-        let inner = unsafe { alloc(layout) }.cast::<Inner<T>>();
+        let layout = Layout::new::<Allocation<T>>();
+        // SAFETY: the size of the layout is not 0, because it contains a count.
+        let inner = unsafe { alloc(layout) }.cast::<Allocation<T>>();
         let Some(inner) = NonNull::new(inner) else {
             return Err((value, layout.size()));
         };
-        let content = Inner {
-            holds: AtomicUsize::new(1),
-            // SAFETY: only called by `drop`, behind the last hold on this value.
-            end: |inner| drop(unsafe { take::<T>(inner) }),
+        let content = Allocation {
+            reference_count: AtomicUsize::new(1),
+            // SAFETY: only `drop` calls this, after it has removed the last reference to this value, which has type `T`.
+            drop_value: |inner| drop(unsafe { free_allocation::<T>(inner) }),
             value,
         };
-        // SAFETY: aligned, large enough, and only ours.
+        // SAFETY: `alloc` returned memory with this layout, which is not shared yet.
         unsafe { inner.write(content) };
         Ok(Self(inner))
     }
 
-    /// A hold that no longer knows the type.
-    pub(crate) fn untyped(self) -> Counted {
+    /// Erases the type of the value.
+    pub(crate) fn erase_type(self) -> Counted {
         Counted(ManuallyDrop::new(self).0.cast())
     }
 
-    /// A hold that C can keep, for [`from_raw`](Counted::from_raw).
+    /// Converts the reference to a pointer that C code can keep, for [`from_raw`](Counted::from_raw).
     #[cfg(feature = "std")]
     pub(crate) fn into_raw(self) -> *mut c_void {
         ManuallyDrop::new(self).0.as_ptr().cast()
     }
 
-    /// The value, if nobody else has a hold.
+    /// Returns the value if this is the only reference.
     pub(crate) fn into_value(self) -> Result<T, Self> {
-        if self.holds() > 1 {
+        if self.reference_count() > 1 {
             return Err(self);
         }
         let inner = ManuallyDrop::new(self).0.cast();
-        // SAFETY: this was the one hold, of this type, and is not used again.
-        Ok(unsafe { take(inner) })
+        // SAFETY: this was the only reference, the value has type `T`, and `self` is not used again.
+        Ok(unsafe { free_allocation(inner) })
     }
 }
 
 #[cfg(feature = "std")]
 impl Counted {
-    /// The hold that was given to C.
+    /// Converts a pointer from [`into_raw`](Counted::into_raw) to the reference that it represents.
     ///
     /// # Safety
     ///
-    /// It comes from `into_raw`, and comes back once.
+    /// `into_raw` returned the pointer, and this function is called with it at most once.
     pub(crate) unsafe fn from_raw(hold: *mut c_void) -> Self {
-        // SAFETY: passed on to the caller; what is held begins alike for values of all types.
+        // SAFETY: by this function's contract `into_raw` returned the pointer, so it is not null. The count and the
+        // function behind it have the same offsets for values of all types.
         Self(unsafe { NonNull::new_unchecked(hold.cast()) })
     }
 }
 
-/// Frees the place of a value.
+/// Frees the allocation of a value and returns the value.
 ///
 /// # Safety
 ///
-/// The value has this type, and nobody has a hold on it any more.
-unsafe fn take<T>(inner: NonNull<Inner<()>>) -> T {
-    // SAFETY: `new` allocated it with the layout of this type, and nobody uses it afterwards.
-    unsafe { Box::from_raw(inner.cast::<Inner<T>>().as_ptr()) }.value
+/// The value has type `T`, and no reference to it is left.
+unsafe fn free_allocation<T>(inner: NonNull<Allocation<()>>) -> T {
+    // SAFETY: `new` allocated it with the layout of `Allocation<T>`; by this function's contract no reference to it is left.
+    unsafe { Box::from_raw(inner.cast::<Allocation<T>>().as_ptr()) }.value
 }
 
 impl<T> Counted<T> {
-    /// How many holds there are. If there is one, it is this, and what the others did has happened.
-    pub(crate) fn holds(&self) -> usize {
-        self.count().load(Ordering::Acquire)
+    /// The number of references. If it is 1, the uses of the value by all dropped references happened before this call.
+    pub(crate) fn reference_count(&self) -> usize {
+        self.counter().load(Ordering::Acquire)
     }
 
-    /// Whether the other is a hold on the same value.
+    /// Whether `other` refers to the same value.
     #[cfg(feature = "std")]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 
-    fn count(&self) -> &AtomicUsize {
-        // SAFETY: the place is there as long as there is a hold, and begins with the count.
-        unsafe { &(*self.0.as_ptr()).holds }
+    fn counter(&self) -> &AtomicUsize {
+        // SAFETY: the allocation lives while a reference such as `self` exists.
+        unsafe { &(*self.0.as_ptr()).reference_count }
     }
 }
 
@@ -116,15 +117,15 @@ impl<T> Deref for Counted<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the value is there as long as there is a hold, and is only shared.
+        // SAFETY: the value lives while a reference such as `self` exists, and is only accessed by shared reference.
         unsafe { &(*self.0.as_ptr()).value }
     }
 }
 
 impl<T> Clone for Counted<T> {
     fn clone(&self) -> Self {
-        let before = self.count().fetch_add(1, Ordering::Relaxed);
-        // So many can only be had by forgetting them.
+        let before = self.counter().fetch_add(1, Ordering::Relaxed);
+        // Only leaked references (`mem::forget`) can make the count this large.
         assert!(before <= usize::MAX / 2, "too many hold one value");
         Self(self.0)
     }
@@ -132,13 +133,14 @@ impl<T> Clone for Counted<T> {
 
 impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
-        if self.count().fetch_sub(1, Ordering::Release) == 1 {
-            // What all others did with the value comes before its end. ThreadSanitizer knows no fences.
-            self.holds();
-            // SAFETY: the place is there until its end, which is now.
-            let end = unsafe { (*self.0.as_ptr()).end };
-            // SAFETY: the last hold on the value that this is the end of.
-            unsafe { end(self.0.cast()) };
+        if self.counter().fetch_sub(1, Ordering::Release) == 1 {
+            // Makes all other uses of the value happen before its drop. A fence would do too, but ThreadSanitizer does not
+            // support fences.
+            self.reference_count();
+            // SAFETY: the allocation lives until `drop_value` frees it.
+            let drop_value = unsafe { (*self.0.as_ptr()).drop_value };
+            // SAFETY: the count was 1, so `self` was the last reference, and `drop_value` belongs to this value.
+            unsafe { drop_value(self.0.cast()) };
         }
     }
 }

@@ -1,46 +1,46 @@
-//! A tensor that is an expression: `data =`, `via =`.
+//! Tensors that are given by an expression: the keys `data =` and `via =`.
 //!
-//! The expression stands in a method of its own, whose result is of an unnamed type. So what that type says, as on which
-//! device the memory is, is known without a value: nothing is borrowed for it, or computed.
+//! The derive puts the expression into a method that returns an unnamed type. Facts about that type, such as the device of
+//! its memory, are known at compile time without evaluating the expression.
 
 use crate::loan::{buffer::Lent, facts::Facts};
 use crate::{DLPack, Descriptor, Error, Parts};
 
-/// A type whose tensor is an expression.
+/// A type with a tensor that an expression gives.
 pub trait Expression {
-    /// What the expression gives.
-    fn value(&self) -> Result<impl Given<'_>, Error>;
+    /// Evaluates the expression.
+    fn evaluate(&self) -> Result<impl ExpressionValue<'_>, Error>;
 }
 
-/// What an expression gives.
-pub trait Given<'a> {
-    /// What the type alone says.
+/// The value of an expression that gives a tensor.
+pub trait ExpressionValue<'a> {
+    /// The facts that the type determines.
     const FACTS: Facts;
 
-    /// The tensor that it is, as `parts` says.
+    /// Describes the tensor, with the layout in `parts`.
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error>;
 }
 
-/// The value of `data =`; with [`Unfit`] in scope it is asked what it gives.
+/// The value of `data =`. If `D` lends no elements, [`RejectedExpression::into_value`] takes the place of its method.
 #[derive(Debug)]
-pub struct Data<D>(D);
+pub struct DataExpression<D>(D);
 
-/// The data that an expression lends.
+/// Wraps the value of `data =`. Compiles only if it lends elements.
 #[inline]
-pub fn data_given<'a, D: Lent<'a>>(data: D) -> Data<D> {
-    Data(data)
+pub fn data_expression<'a, D: Lent<'a>>(data: D) -> DataExpression<D> {
+    DataExpression(data)
 }
 
-impl<'a, D: Lent<'a>> Data<D> {
-    /// What it gives: itself.
+impl<'a, D: Lent<'a>> DataExpression<D> {
+    /// Returns `self`. This inherent method takes precedence over [`RejectedExpression::into_value`].
     #[inline]
     #[must_use]
-    pub fn given(self) -> Self {
+    pub fn into_value(self) -> Self {
         self
     }
 }
 
-impl<'a, D: Lent<'a>> Given<'a> for Data<D> {
+impl<'a, D: Lent<'a>> ExpressionValue<'a> for DataExpression<D> {
     const FACTS: Facts = D::FACTS;
 
     #[inline]
@@ -49,7 +49,7 @@ impl<'a, D: Lent<'a>> Given<'a> for Data<D> {
     }
 }
 
-/// What the expression behind `via =` gives.
+/// The bound of the expression in `via = ..`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor that owns its elements",
     label = "expected an owned tensor, such as `Vec<T>`",
@@ -60,26 +60,26 @@ pub trait Computed: DLPack + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DLPack + 'static> Computed for T {}
 
-/// The value of `via =`, likewise.
+/// The value of `via =`. If `T` is no tensor, [`RejectedExpression::into_value`] takes the place of its method.
 #[derive(Debug)]
-pub struct Via<T>(T);
+pub struct ViaExpression<T>(T);
 
-/// A tensor that is computed on request: the descriptor owns it.
+/// Wraps the value of `via =`, which the descriptor will own. Compiles only if it is an owned tensor.
 #[inline]
-pub fn via<T: Computed>(tensor: T) -> Via<T> {
-    Via(tensor)
+pub fn via_expression<T: Computed>(tensor: T) -> ViaExpression<T> {
+    ViaExpression(tensor)
 }
 
-impl<T: Computed> Via<T> {
-    /// What it gives: itself.
+impl<T: Computed> ViaExpression<T> {
+    /// Returns `self`. This inherent method takes precedence over [`RejectedExpression::into_value`].
     #[inline]
     #[must_use]
-    pub fn given(self) -> Self {
+    pub fn into_value(self) -> Self {
         self
     }
 }
 
-impl<'a, T: Computed> Given<'a> for Via<T> {
+impl<'a, T: Computed> ExpressionValue<'a> for ViaExpression<T> {
     const FACTS: Facts = Facts::of_one(&[T::EXTRAS.facts]);
 
     #[inline]
@@ -88,22 +88,22 @@ impl<'a, T: Computed> Given<'a> for Via<T> {
     }
 }
 
-/// What a value gives that the calls above refused, so that one mistake is reported once.
-pub trait Unfit: Sized {
-    /// Nothing.
-    fn given(self) -> Nothing {
-        Nothing
+/// The fallback for a value that `data_expression` or `via_expression` rejects. It keeps rustc from reporting the same mistake again.
+pub trait RejectedExpression: Sized {
+    /// Returns a value without facts.
+    fn into_value(self) -> RejectedValue {
+        RejectedValue
     }
 }
 
-impl<D> Unfit for Data<D> {}
-impl<T> Unfit for Via<T> {}
+impl<D> RejectedExpression for DataExpression<D> {}
+impl<T> RejectedExpression for ViaExpression<T> {}
 
-/// Nothing that was of use.
+/// The value of a rejected expression. Code that uses it never compiles.
 #[derive(Debug)]
-pub struct Nothing;
+pub struct RejectedValue;
 
-impl<'a> Given<'a> for Nothing {
+impl<'a> ExpressionValue<'a> for RejectedValue {
     const FACTS: Facts = Facts::UNKNOWN;
 
     fn describe(self, _: Parts<'a>) -> Result<Descriptor<'a>, Error> {
@@ -111,20 +111,20 @@ impl<'a> Given<'a> for Nothing {
     }
 }
 
-/// What the expression of a type is known to give. It is not evaluated.
-pub const fn facts_given<S: Expression>() -> Facts {
-    const fn of<'a, S, G: Given<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
+/// The facts about the value of an expression. The expression is not evaluated.
+pub const fn expression_facts<S: Expression>() -> Facts {
+    const fn facts_of<'a, S, G: ExpressionValue<'a>>(_: fn(&'a S) -> Result<G, Error>) -> Facts {
         G::FACTS
     }
 
-    of(S::value)
+    facts_of(S::evaluate)
 }
 
-/// The tensor that the expression gives.
+/// Evaluates the expression and describes its tensor.
 #[inline]
-pub fn described_given<'a, S: Expression>(
+pub fn describe_expression<'a, S: Expression>(
     value: &'a S,
     parts: Parts<'a>,
 ) -> Result<Descriptor<'a>, Error> {
-    value.value()?.describe(parts)
+    value.evaluate()?.describe(parts)
 }

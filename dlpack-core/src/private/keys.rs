@@ -1,4 +1,4 @@
-//! The keys of `#[dlpack(..)]` as names, for rust-analyzer: it completes them where the derive imports what the user wrote.
+//! The keys of `#[dlpack(..)]` as type names, for rust-analyzer, which completes them where the derive imports user tokens.
 
 macro_rules! keys {
     ($($place:ident: $($key:ident)*;)*) => {$(
@@ -8,7 +8,7 @@ macro_rules! keys {
         }
     )*};
 }
-// One line a place, as a test of the derive compares them.
+// One line for each position of an attribute. A test of the derive compares these lines.
 #[rustfmt::skip]
 keys! {
     on_struct: data shape strides byte_strides order offset byte_offset elem dtype device stream readonly writable tensor via legacy release bound;

@@ -1,4 +1,4 @@
-//! What each key becomes: the loan and who may keep it, extents, strides, offsets, items, devices, streams.
+//! One function for each attribute key, called by derived code: data, owner, shape, strides, offset, dtype, device, stream.
 
 use crate::export::owner_field::{share_clone, share_plain};
 use crate::export::{extras::Shared, hand_over::RawExport};
@@ -8,52 +8,52 @@ use crate::private::probe::{Route, RouteMut, RouteToWrite};
 use crate::{AsDevice, AsOrder, DataType, Descriptor, Device, Error, ExportRequest, Loan, LoanMut};
 use crate::{Managed, Order, ProducerStream, StreamHandle, StreamRef, loan::buffer::Lent};
 
-/// The data of a field.
+/// The key `data` on a field: lends its elements.
 #[inline]
-pub fn data<T: ?Sized, R: Route<T>>(field: &T, _: R) -> Loan<'_> {
+pub fn lend_field<T: ?Sized, R: Route<T>>(field: &T, _: R) -> Loan<'_> {
     R::lend(field)
 }
 
-/// The data of a field, for writing where that can be.
+/// The key `data` on a field, through `&mut`: lends its elements for writing if the type allows it.
 #[inline]
-pub fn data_mut<T: ?Sized, R: RouteMut<T>>(field: &mut T, _: R) -> LoanMut<'_> {
+pub fn lend_field_mut<T: ?Sized, R: RouteMut<T>>(field: &mut T, _: R) -> LoanMut<'_> {
     R::lend_mut(field)
 }
 
-/// That a field can be written.
+/// The key `writable` on a field: compiles only if the field lends its elements for writing.
 #[inline]
-pub fn writable<T: ?Sized, R: RouteToWrite<T>>(_: R) {}
+pub fn require_writable<T: ?Sized, R: RouteToWrite<T>>(_: R) {}
 
-/// The data that an expression lends.
+/// The key `data` with an expression: lends the elements of its value.
 #[inline]
-pub fn data_of<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
+pub fn lend_expression<'a, D: Lent<'a>>(data: D) -> Loan<'a> {
     data.loan()
 }
 
-/// What a field marked `owner` is.
+/// The bound of a field marked `owner`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an `owner`",
     label = "an `owner` is a cheap handle: a clone of it keeps the same elements",
     note = "put it behind an `Arc`: `Arc<{Self}>`"
 )]
-pub trait Handle: Clone + Send + 'static {}
+pub trait OwnerHandle: Clone + Send + 'static {}
 
 #[diagnostic::do_not_recommend]
-impl<T: Clone + Send + 'static> Handle for T {}
+impl<T: Clone + Send + 'static> OwnerHandle for T {}
 
-/// Exports a tensor over the memory of a field marked `owner`: a clone of the field is the owner of the export.
-pub fn share<T: Handle, R: Route<T>>(
+/// The key `owner`: exports a tensor over the memory of the field, with a clone of the field as the owner.
+pub fn export_with_owner<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
     _: R,
 ) -> Result<Managed, Error> {
-    let descriptor = described.as_mut().map_err(Error::take)?;
+    let descriptor = described.as_mut().map_err(Error::take_out)?;
     share_clone(field, R::lend, descriptor, request)
 }
 
-/// As [`share`], in the form of `Extras::share`.
-pub fn share_owner<T: Handle, R: Route<T>>(
+/// The key `owner` in the form that `Extras::share` needs. See [`export_with_owner`].
+pub fn share_with_owner<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
@@ -61,7 +61,7 @@ pub fn share_owner<T: Handle, R: Route<T>>(
     _: R,
 ) -> Option<RawExport> {
     other.outcome = Some(match &mut described {
-        Err(error) => Err(error.take()),
+        Err(error) => Err(error.take_out()),
         Ok(descriptor) => {
             if request.is_none() && other.by_address {
                 if let Some(tensor) = share_plain(field, R::lend, descriptor) {
@@ -74,39 +74,39 @@ pub fn share_owner<T: Handle, R: Route<T>>(
     None
 }
 
-/// A shape.
+/// The key `shape` on a field or as an expression.
 #[inline]
 pub fn shape<S: Shape + ?Sized>(shape: &S) -> List {
     List(Dims::extents(shape))
 }
 
-/// Strides that fit the shape, as far as the types can tell.
+/// The key `strides` on a field or as an expression. Compiles only if the types allow the rank of the shape.
 #[inline]
 pub fn strides<T: StridesFor<S> + ?Sized, S: ?Sized>(strides: &T) -> List {
     List(Dims::strides(strides))
 }
 
-/// One number of a list; `None` stands for `_`.
+/// One number in a list `shape = [..]` or `strides = [..]`; derived code passes `None` for `_`.
 #[inline]
 #[must_use]
-pub fn number<I: Int>(number: I) -> Option<i128> {
+pub fn list_number<I: Int>(number: I) -> Option<i128> {
     Some(number.to_i128())
 }
 
-/// Extents that were listed one by one.
+/// The key `shape` as a list of numbers.
 #[inline]
-pub fn extents<const N: usize>(numbers: [Option<i128>; N]) -> List {
-    List(checked(numbers, shape::extent))
+pub fn shape_list<const N: usize>(numbers: [Option<i128>; N]) -> List {
+    List(check_list(numbers, shape::check_extent))
 }
 
-/// Strides that were listed one by one.
+/// The key `strides` as a list of numbers.
 #[inline]
-pub fn steps<const N: usize>(numbers: [Option<i128>; N]) -> List {
-    List(checked(numbers, shape::stride))
+pub fn strides_list<const N: usize>(numbers: [Option<i128>; N]) -> List {
+    List(check_list(numbers, shape::check_stride))
 }
 
 #[inline]
-fn checked<const N: usize>(
+fn check_list<const N: usize>(
     numbers: [Option<i128>; N],
     check: fn(usize, i128) -> Result<i64, Error>,
 ) -> Result<Dims, Error> {
@@ -116,36 +116,36 @@ fn checked<const N: usize>(
             values[axis] = check(axis, number)?;
         }
     }
-    Dims::from(values).whole()
+    Dims::from(values).check_allocated()
 }
 
-/// How many elements lie there.
+/// The key `len` of `unsafe(data = .., len = ..)`: the number of elements.
 #[inline]
 pub fn len<I: Int>(len: I) -> Result<usize, Error> {
     let found = len.to_i128();
     usize::try_from(found).map_err(|_| Error::BadExtent { axis: 0, found })
 }
 
-/// An offset.
+/// The keys `offset` and `byte_offset`.
 #[inline]
 pub fn offset<I: Int>(offset: &I) -> &I {
     offset
 }
 
-/// An order of axes that is known at run time.
+/// The key `order` with a value that is computed at run time.
 #[inline]
 pub fn order<O: AsOrder + ?Sized>(order: &O) -> Order {
     order.as_order()
 }
 
-/// What a field marked `dtype` may be.
+/// The bound of a field marked `dtype`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a DLPack data type",
     label = "expected `DataType` or a `Clone` type that converts into it",
     note = "implement `From<{Self}> for DataType`; a type that is known when the code is written goes with `elem = ..`"
 )]
 pub trait AsDataType {
-    /// The data type.
+    /// Returns the data type.
     fn as_data_type(&self) -> DataType;
 }
 
@@ -157,58 +157,58 @@ impl<D: Clone + Into<DataType>> AsDataType for D {
     }
 }
 
-/// A data type that is known at run time.
+/// The key `dtype`, a data type that is computed at run time.
 #[inline]
 pub fn dtype<D: AsDataType>(dtype: &D) -> DataType {
     dtype.as_data_type()
 }
 
-/// A device.
+/// The key `device`.
 #[inline]
 pub fn device<D: AsDevice + ?Sized>(device: &D) -> Device {
     device.as_device()
 }
 
-/// A stream.
+/// The key `stream` on a field.
 #[inline]
 pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamRef<'_> {
     stream.producer_stream()
 }
 
-/// What the expression behind `stream =` may give.
+/// The bound of the expression in `stream = ..`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a stream",
     label = "expected `StreamHandle`, or a reference to a type implementing `ProducerStream`",
     note = "the stream has to live as long as the struct: keep it in a field, and give a reference to it"
 )]
 pub trait NamesStream<'a> {
-    /// The stream.
-    fn stream(self) -> StreamRef<'a>;
+    /// Returns the stream.
+    fn into_stream_ref(self) -> StreamRef<'a>;
 }
 
 impl<'a> NamesStream<'a> for StreamHandle {
     #[inline]
-    fn stream(self) -> StreamRef<'a> {
+    fn into_stream_ref(self) -> StreamRef<'a> {
         self.into()
     }
 }
 
 impl<'a> NamesStream<'a> for StreamRef<'a> {
     #[inline]
-    fn stream(self) -> Self {
+    fn into_stream_ref(self) -> Self {
         self
     }
 }
 
 impl<'a, S: ProducerStream + ?Sized> NamesStream<'a> for &'a S {
     #[inline]
-    fn stream(self) -> StreamRef<'a> {
+    fn into_stream_ref(self) -> StreamRef<'a> {
         self.producer_stream()
     }
 }
 
-/// A stream that an expression names.
+/// The key `stream` with an expression.
 #[inline]
-pub fn stream_of<'a, S: NamesStream<'a>>(stream: S) -> StreamRef<'a> {
-    stream.stream()
+pub fn stream_expression<'a, S: NamesStream<'a>>(stream: S) -> StreamRef<'a> {
+    stream.into_stream_ref()
 }

@@ -1,16 +1,16 @@
-//! Finds the way from a field's type to a loan at compile time: a [`Buffer`], or anything that dereferences to a slice.
+//! Selects at compile time how a field lends its elements: by [`Buffer`], or by dereferencing to a slice.
 //!
-//! A blanket `impl Buffer for` everything that derefs to `[T]` cannot stand beside the impls for
-//! arrays and for the containers of other crates. So the derive asks a probe of the field's type
-//! for its route. Method lookup takes the first of these that has a `route`:
+//! A blanket `impl Buffer` for all types that dereference to `[T]` would overlap with the impls for arrays and for
+//! containers of other crates. So the derive calls the method `route` on a probe of the field's type. Method lookup
+//! dereferences the probe step by step, and selects the first step with a bound that holds:
 //!
 //! 1. `Probe<T>`, if `T: Buffer`;
-//! 2. what it derefs to, if `T: DerefMut<Target = [E]>`;
-//! 3. what that derefs to, if `T: Deref<Target = [E]>`;
-//! 4. what that derefs to once more, if `T` is an `Arc<U>` and `U: Deref<Target = [E]>`, such as a memory map;
-//! 5. the last one, always, with [`NoRoute`]: the call that is given it says what a buffer is.
+//! 2. [`MutStep`], if `T: DerefMut<Target = [E]>`;
+//! 3. [`RefStep`], if `T: Deref<Target = [E]>`;
+//! 4. [`ArcStep`], if `T` is an `Arc<U>` and `U: Deref<Target = [E]>`, for example a memory map;
+//! 5. [`LastStep`], always. It returns [`NoRoute`], whose bound `T: Buffer` fails, so rustc reports the message of `Buffer`.
 //!
-//! [`Whole`] does the same for a field that is the whole tensor.
+//! [`Whole`] selects in the same way how a field is a tensor itself.
 
 use crate::describe::record::{NamedDocs, Records, Table};
 use crate::export::extras::{self, Shared};
@@ -18,37 +18,36 @@ use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
-use crate::{Writable, element::AnyBits, private::claim::Elem};
+use crate::{Writable, element::AnyBits, private::assertion::ElementOf};
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
-/// Through `Buffer`.
+/// The route by `Buffer`.
 #[derive(Clone, Copy, Debug)]
 pub struct ByBuffer;
-/// Through `DLPack`.
+/// The route by `DLPack`.
 #[derive(Clone, Copy, Debug)]
 pub struct ByTensor;
-/// Through `DerefMut` to a slice.
+/// The route by `DerefMut` to a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDerefMut;
-/// Through `Deref` to a slice.
+/// The route by `Deref` to a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ByDeref;
 
-/// Through an `Arc`, and `Deref` to a slice.
+/// The route through an `Arc`, and by `Deref` to a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct ByArc;
 
-/// No way at all. What may be asked of a field beside its data holds for it without a bound, so that
-/// one mistake is reported once.
+/// No route. Only its impls of [`Route`] and [`RouteToTensor`] have a bound, so that the mistake is reported only once.
 #[derive(Clone, Copy, Debug)]
 pub struct NoRoute;
 
-/// Asks how a field lends its elements.
+/// The first step of the probe for a field that lends its elements.
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(MutStep<T>);
-/// Asks how a field is a tensor.
+/// The first step of the probe for a field that is a tensor itself.
 #[derive(Debug)]
 pub struct Whole<T: ?Sized>(MutStep<T>);
 /// The second step of a probe.
@@ -59,18 +58,18 @@ pub struct MutStep<T: ?Sized>(RefStep<T>);
 pub struct RefStep<T: ?Sized>(ArcStep<T>);
 /// The fourth step of a probe.
 #[derive(Debug)]
-pub struct ArcStep<T: ?Sized>(Last, PhantomData<T>);
+pub struct ArcStep<T: ?Sized>(LastStep, PhantomData<T>);
 /// The last step of a probe.
 #[derive(Debug)]
-pub struct Last;
+pub struct LastStep;
 impl<T: ?Sized> MutStep<T> {
-    const NEW: Self = Self(RefStep(ArcStep(Last, PhantomData)));
+    const NEW: Self = Self(RefStep(ArcStep(LastStep, PhantomData)));
 }
 
 macro_rules! probes {
     ($($probe:ident)*) => {$(
         impl<T: ?Sized> $probe<T> {
-            /// The probe of this type.
+            /// The probe for this type.
             pub const NEW: Self = Self(MutStep::NEW);
         }
     )*};
@@ -78,10 +77,10 @@ macro_rules! probes {
 probes!(Probe Whole);
 
 impl<T: Buffer + ?Sized> Probe<T> {
-    /// What the type alone says.
+    /// The facts that the type determines.
     pub const FACTS: Facts = T::FACTS;
 
-    /// A buffer.
+    /// Selects the route by `Buffer`.
     #[inline]
     #[must_use]
     pub fn route(&self) -> ByBuffer {
@@ -90,10 +89,10 @@ impl<T: Buffer + ?Sized> Probe<T> {
 }
 
 impl<T: DLPack + ?Sized> Whole<T> {
-    /// What the type alone says.
+    /// The facts that the type determines.
     pub const FACTS: Facts = T::EXTRAS.facts;
 
-    /// A tensor by itself.
+    /// Selects the route by `DLPack`.
     #[inline]
     #[must_use]
     pub fn route(&self) -> ByTensor {
@@ -102,7 +101,7 @@ impl<T: DLPack + ?Sized> Whole<T> {
 }
 
 impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> MutStep<T> {
-    /// A slice that can be written.
+    /// Selects the route by `DerefMut` to a slice.
     #[inline]
     #[must_use]
     pub fn route(&self) -> ByDerefMut {
@@ -111,7 +110,7 @@ impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> MutStep<T> {
 }
 
 impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
-    /// A slice.
+    /// Selects the route by `Deref` to a slice.
     #[inline]
     #[must_use]
     pub fn route(&self) -> ByDeref {
@@ -120,7 +119,7 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
 }
 
 impl<U: ?Sized + Deref<Target = [E]>, E: Element> ArcStep<Arc<U>> {
-    /// A slice, behind an `Arc`.
+    /// Selects the route through an `Arc`.
     #[inline]
     #[must_use]
     pub fn route(&self) -> ByArc {
@@ -128,8 +127,8 @@ impl<U: ?Sized + Deref<Target = [E]>, E: Element> ArcStep<Arc<U>> {
     }
 }
 
-impl Last {
-    /// No way at all.
+impl LastStep {
+    /// Selects no route.
     #[inline]
     #[must_use]
     pub fn route(&self) -> NoRoute {
@@ -152,60 +151,60 @@ steps! {
     Whole to MutStep<T>;
     MutStep to RefStep<T>;
     RefStep to ArcStep<T>;
-    ArcStep to Last;
+    ArcStep to LastStep;
 }
 
-/// In scope where the constants of a question are named: the answers where the type has no such
-/// trait. The call that needs the trait says so; its constants keep silent, and one mistake is
-/// reported once.
-pub trait Unsaid {
-    /// Of [`Probe`], [`Whole`] and [`Elem`].
+/// Default constants for types that do not implement the trait behind a probe. Derived code has this trait in scope. An
+/// inherent constant of the probe takes precedence if the type implements the trait. If not, another call reports the
+/// missing trait, and these defaults keep the constants from reporting it again.
+pub trait ProbeDefaults {
+    /// The default of `FACTS` in [`Probe`], [`Whole`] and [`ElementOf`].
     const FACTS: Facts = Facts::UNKNOWN;
-    /// Of [`RankOf`].
+    /// The default of `RANK` in [`RankOf`].
     const RANK: Option<usize> = None;
-    /// Of [`LentLists`].
+    /// The default of `LIE_THERE` in [`LentLists`].
     const LIE_THERE: bool = false;
-    /// Of [`Table`].
+    /// The default of `NAMES` in [`Table`].
     const NAMES: &'static [&'static str] = &[];
-    /// Of [`Table`].
+    /// The default of `COLUMNS` in [`Table`].
     const COLUMNS: NamedFacts = &[];
-    /// Of [`Table`].
+    /// The default of `DOCS` in [`Table`].
     const DOCS: NamedDocs = &[];
 
-    /// Of [`Table`].
+    /// The default of `records` in [`Table`].
     #[must_use]
     fn records<L: ?Sized>(_: &L) -> Option<Records<'_>> {
         None
     }
 
-    /// Of [`LentLists`].
+    /// The default of `of` in [`LentLists`].
     #[must_use]
     fn of<L: ?Sized>(_: &L) -> Option<(&[i64], &[i64])> {
         None
     }
 }
 
-/// What is asked here and compiles dereferences to a slice.
-impl<T: ?Sized> Unsaid for Probe<T> {
+/// If this impl is selected and the code compiles, `T` dereferences to a slice, so its memory is host memory.
+impl<T: ?Sized> ProbeDefaults for Probe<T> {
     const FACTS: Facts = Facts::HOST;
 }
-impl<T: ?Sized> Unsaid for Whole<T> {
+impl<T: ?Sized> ProbeDefaults for Whole<T> {
     const FACTS: Facts = Facts::HOST;
 }
-impl<E> Unsaid for Elem<E> {}
-impl<S: ?Sized> Unsaid for RankOf<S> {}
-impl<L: ?Sized> Unsaid for LentLists<L> {}
-impl<L: ?Sized> Unsaid for Table<L> {}
+impl<E> ProbeDefaults for ElementOf<E> {}
+impl<S: ?Sized> ProbeDefaults for RankOf<S> {}
+impl<L: ?Sized> ProbeDefaults for LentLists<L> {}
+impl<L: ?Sized> ProbeDefaults for Table<L> {}
 
-/// A way from `T` to a loan for reading.
+/// A route from `T` to a loan for reading.
 pub trait Route<T: ?Sized> {
-    /// The loan.
+    /// Lends the elements.
     fn lend(value: &T) -> Loan<'_>;
 }
 
-/// The same way to a loan for writing, where the memory can be written.
+/// A route from `&mut T` to a loan, for writing if the memory can be written.
 pub trait RouteMut<T: ?Sized> {
-    /// The loan.
+    /// Lends the elements.
     fn lend_mut(value: &mut T) -> LoanMut<'_>;
 }
 
@@ -263,7 +262,7 @@ impl<T: ?Sized> RouteMut<T> for NoRoute {
     }
 }
 
-/// A way from `T` to memory that is written through it.
+/// A route from `T` to memory that can be written through it. It is the bound of the key `writable`.
 #[diagnostic::on_unimplemented(
     message = "`{T}` cannot be exported as writable",
     label = "`{T}` lends its elements for reading only",
@@ -275,20 +274,24 @@ impl<T: Writable + ?Sized> RouteToWrite<T> for ByBuffer {}
 impl<T: ?Sized + DerefMut<Target = [E]>, E: AnyBits> RouteToWrite<T> for ByDerefMut {}
 impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
 
-/// A way from `T` to the whole tensor.
+/// A route from `T` to a description of the tensor that it is.
 pub trait RouteToTensor<T: ?Sized> {
-    /// As it is seen through a shared reference.
+    /// Describes the tensor through a shared reference.
     fn describe(value: &T) -> Result<Descriptor<'_>, Error>;
 }
 
-/// The same way for the other questions that are asked of a whole tensor.
+/// A route from `&mut T` to a description of the tensor that it is, and to an export that does not keep the struct alive.
 pub trait RouteToTensorMut<T: ?Sized> {
-    /// As it is seen through an exclusive reference.
+    /// Describes the tensor through an exclusive reference.
     fn describe_mut(value: &mut T) -> Result<Descriptor<'_>, Error>;
 
-    /// Without keeping the value, if it can.
+    /// Exports the tensor without keeping the value alive, if the type supports that.
     #[inline]
-    fn share(value: &T, request: Option<&ExportRequest>, other: &mut Shared) -> Option<RawExport> {
+    fn share_tensor(
+        value: &T,
+        request: Option<&ExportRequest>,
+        other: &mut Shared,
+    ) -> Option<RawExport> {
         let _ = (value, request, other);
         None
     }
@@ -308,7 +311,11 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     }
 
     #[inline]
-    fn share(value: &T, request: Option<&ExportRequest>, other: &mut Shared) -> Option<RawExport> {
+    fn share_tensor(
+        value: &T,
+        request: Option<&ExportRequest>,
+        other: &mut Shared,
+    ) -> Option<RawExport> {
         extras::share(value, request, other)
     }
 }

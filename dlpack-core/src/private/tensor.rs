@@ -1,4 +1,4 @@
-//! A whole tensor: in a field, under a name, one that may be missing; and the way back.
+//! Functions for a tensor in a field, a named tensor or an optional tensor, and for importing it.
 
 use crate::describe::record::Columns;
 use crate::error::text;
@@ -6,64 +6,84 @@ use crate::export::{extras::Shared, hand_over::RawExport};
 use crate::import::{FromTensor, reader::Import};
 use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
-use crate::private::claim::equal;
+use crate::private::assertion::is_same_name;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
-use crate::tensor::view::same_extent;
+use crate::tensor::view::check_axis_size;
 use crate::{Descriptor, Error, ExportRequest, FromDLPack, Managed, Record};
 
-/// What describing gives.
+/// The result of describing a tensor.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
 
-/// A field that is the whole tensor.
+/// The key `tensor`: describes a field that is a tensor itself.
 #[inline]
-pub fn whole<T: ?Sized, R: RouteToTensor<T>>(field: &T, _: R) -> Result<Descriptor<'_>, Error> {
+pub fn describe_field<T: ?Sized, R: RouteToTensor<T>>(
+    field: &T,
+    _: R,
+) -> Result<Descriptor<'_>, Error> {
     R::describe(field)
 }
 
-/// A field that is the whole tensor, for writing where that can be.
+/// The key `tensor`, through `&mut`: describes a field that is a tensor itself, for writing if the type allows it.
 #[inline]
-pub fn whole_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Described<'_> {
+pub fn describe_field_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R) -> Described<'_> {
     R::describe_mut(field)
 }
 
-/// A field that is the whole tensor, exported without the struct if it can be.
+/// The key `tensor`: exports a field that is a tensor itself without keeping the struct alive, if the type supports that.
 #[inline]
-pub fn whole_share<T: ?Sized, R: RouteToTensorMut<T>>(
+pub fn share_field<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
     request: Option<&ExportRequest>,
     other: &mut Shared,
     _: R,
 ) -> Option<RawExport> {
-    R::share(field, request, other)
+    R::share_tensor(field, request, other)
 }
 
-/// A field that may be `None`.
-pub fn present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T, Error> {
+/// Returns the value of an optional field, or the error that the tensor is absent.
+pub fn require_present<'a, T>(field: &'a Option<T>, name: &'static str) -> Result<&'a T, Error> {
     field.as_ref().ok_or(Error::Absent { name })
 }
 
-/// That a variant has no tensor.
-pub fn skipped<'a>(name: &'static str, variant: &'static str) -> Result<Descriptor<'a>, Error> {
+/// Returns the error for a variant marked `skip`.
+pub fn reject_skipped<'a>(
+    name: &'static str,
+    variant: &'static str,
+) -> Result<Descriptor<'a>, Error> {
     Err(Error::Skipped { name, variant })
 }
 
-/// A field that is read back from a whole tensor.
-pub fn import_whole<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
+/// Imports a field that is a tensor itself.
+pub fn import_field<T: FromDLPack>(tensor: Managed) -> Result<T, Error> {
     T::from_dlpack(tensor)
 }
 
-/// The same for elements in column-major order.
-pub fn import_column_major<D: FromTensor>(tensor: Managed) -> Result<D, Error> {
-    Import::new::<D>(tensor)?.column_major().data()
+/// Replaces a field by a whole tensor. After an error the field is unchanged.
+pub fn replace_field<T: FromDLPack>(field: &mut T, tensor: Managed) -> Result<(), Error> {
+    field.replace_by(tensor)
 }
 
-/// What is put into a field that cannot be `None`.
-pub fn given(tensor: Option<Managed>, name: &'static str) -> Result<Managed, Error> {
+/// Replaces a field by a whole tensor in Fortran order. After an error the field is unchanged.
+pub fn replace_column_major<D: FromTensor>(field: &mut D, tensor: Managed) -> Result<(), Error> {
+    Import::new::<D>(tensor)?.column_major().replace(field)
+}
+
+/// Imports a field that is a tensor itself, with elements in Fortran order.
+pub fn import_column_major<D: FromTensor>(tensor: Managed) -> Result<D, Error> {
+    Import::new::<D>(tensor)?.column_major().into_data()
+}
+
+/// Returns the tensor for a field that cannot be `None`, or the error that the tensor is absent.
+pub fn require_tensor(tensor: Option<Managed>, name: &'static str) -> Result<Managed, Error> {
     tensor.ok_or(Error::Absent { name })
 }
 
-/// A tensor that is put into a field: of the data type and the rank that the types say, and of the shape that is said.
-pub fn fitting(tensor: Managed, facts: Facts, shape: Option<List>) -> Result<Managed, Error> {
+/// Checks a tensor that is assigned to a field: its dtype and rank against the type, and its shape against `shape`.
+pub fn check_assigned(
+    tensor: Managed,
+    facts: Facts,
+    shape: Option<List>,
+) -> Result<Managed, Error> {
     let view = tensor.view();
     let found = view.dtype();
     if let Some(needed) = facts.dtype.filter(|needed| *needed != found) {
@@ -81,19 +101,19 @@ pub fn fitting(tensor: Managed, facts: Facts, shape: Option<List>) -> Result<Man
     let extents = extents.iter().flat_map(|extents| extents.iter());
     for (axis, (&needed, &found)) in extents.zip(view.shape()).enumerate() {
         if needed != HOLE {
-            same_extent(axis, found, needed)?;
+            check_axis_size(axis, found, needed)?;
         }
     }
     Ok(tensor)
 }
 
-/// Whether a variant's field takes such a tensor.
+/// Whether the field of a variant accepts this tensor.
 #[must_use]
-pub fn fits<T: FromDLPack>(tensor: &Managed) -> bool {
+pub fn accepts_tensor<T: FromDLPack>(tensor: &Managed) -> bool {
     T::fits(&tensor.view())
 }
 
-/// That no variant takes such a tensor.
+/// Returns the error that no variant accepts this tensor.
 #[must_use]
 pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
     let view = tensor.view();
@@ -104,8 +124,8 @@ pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
     }
 }
 
-/// The column of this name in a list, if it has one.
-pub fn column<'a, L: Columns + ?Sized>(
+/// Describes the column with this name in a list of records, if the record has it.
+pub fn describe_column<'a, L: Columns + ?Sized>(
     list: &'a L,
     name: &str,
 ) -> Option<Result<Descriptor<'a>, Error>> {
@@ -114,8 +134,8 @@ pub fn column<'a, L: Columns + ?Sized>(
         .then(|| L::Record::column(list.rows(), name))
 }
 
-/// What was found under a name, or that nothing was.
-pub fn find<'a>(
+/// Returns the tensor found under a name, or the error that there is none.
+pub fn found_or_unknown<'a>(
     name: &str,
     known: &'static [&'static str],
     found: Option<Described<'a>>,
@@ -123,15 +143,15 @@ pub fn find<'a>(
     found.unwrap_or_else(|| unknown_tensor(name, known))
 }
 
-/// That there is no tensor of this name.
+/// Returns the error that there is no tensor with this name.
 pub fn unknown_tensor<'a>(name: &str, known: &'static [&'static str]) -> Described<'a> {
     let name = text(name)?;
     Err(Error::NoSuchTensor { name, known })
 }
 
-/// How many names there are in all.
+/// The number of names in several lists.
 #[must_use]
-pub const fn count(lists: &[&[&str]]) -> usize {
+pub const fn count_names(lists: &[&[&str]]) -> usize {
     let mut names = 0;
     let mut list = 0;
     while list < lists.len() {
@@ -141,9 +161,9 @@ pub const fn count(lists: &[&[&str]]) -> usize {
     names
 }
 
-/// All names in one list.
+/// Concatenates several lists of names. Two equal names are a compile-time error.
 #[must_use]
-pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+pub const fn concat_names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut at = 0;
     let mut list = 0;
@@ -153,7 +173,7 @@ pub const fn names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; 
             let mut earlier = 0;
             while earlier < at {
                 assert!(
-                    !equal(names[earlier], lists[list][name]),
+                    !is_same_name(names[earlier], lists[list][name]),
                     "two tensors have the same name"
                 );
                 earlier += 1;

@@ -1,8 +1,8 @@
-//! What the integer that Python calls `stream` means on which device; pure, a table.
+//! The meaning of Python's `stream` argument on each device: a table without side effects.
 
-use crate::{Device, Error, device::Api, request::ExportRequest};
+use crate::{Device, Error, device::StreamApi, request::ExportRequest};
 
-/// Who reads a tensor first.
+/// Where the consumer first reads a tensor.
 ///
 /// ```
 /// use dlpack_core::{Device, ExportRequest};
@@ -14,34 +14,37 @@ use crate::{Device, Error, device::Api, request::ExportRequest};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Consumer {
-    /// Somebody who sees to the order of things, or needs none.
+    /// The consumer orders its work itself, or needs no order.
     Unordered,
-    /// The processor, at once.
+    /// The host, immediately.
     Host,
     /// Work on the default stream that all threads share.
     Legacy,
-    /// Work on the default stream of the thread that asks.
+    /// Work on the default stream of the calling thread.
     PerThread,
-    /// Work on the stream with this handle, which is passed on and never looked into.
+    /// Work on the stream with this handle, which is only passed to the driver.
     Stream(usize),
 }
 
-/// Who reads what is handed over. Between Rust and Rust that is not ours to know.
-pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<Consumer, Error> {
+/// Where the consumer of an export reads first. An export without a request is unordered.
+pub(crate) fn consumer_of(
+    request: Option<&ExportRequest>,
+    device: Device,
+) -> Result<Consumer, Error> {
     request.map_or(Ok(Consumer::Unordered), |request| consumer(request, device))
 }
 
-/// Who reads data on `device` first, by the number that they call their stream.
+/// Where the consumer first reads data on `device`, by the `stream` of its request.
 ///
 /// | data on | none | -1 | 0 | 1 | 2 | more |
 /// |---|---|---|---|---|---|---|
-/// | `cuda` | default | nobody waits | - | default | the thread's default | a `CUstream` |
-/// | `cuda_managed`, `cuda_host` | the processor | nobody waits | - | default | the thread's default | a `CUstream` |
-/// | `rocm` | default | nobody waits | default | - | - | a `hipStream_t` |
-/// | `rocm_host` | the processor | nobody waits | default | - | - | a `hipStream_t` |
-/// | anything else | nobody waits | nobody waits | - | - | - | - |
+/// | `cuda` | default | unordered | - | default | per-thread default | a `CUstream` |
+/// | `cuda_managed`, `cuda_host` | the host | unordered | - | default | per-thread default | a `CUstream` |
+/// | `rocm` | default | unordered | default | - | - | a `hipStream_t` |
+/// | `rocm_host` | the host | unordered | default | - | - | a `hipStream_t` |
+/// | any other device | unordered | unordered | - | - | - | - |
 ///
-/// With `dl_device` the cpu, data comes from any of the first four without a stream, and is waited for.
+/// If `dl_device` is the CPU, data on the first four kinds must be requested without a stream, and the host waits for it.
 ///
 /// ```
 /// use dlpack_core::{Device, ExportRequest};
@@ -55,17 +58,17 @@ pub(crate) fn reader(request: Option<&ExportRequest>, device: Device) -> Result<
 ///
 /// # Errors
 ///
-/// [`Error::BadStream`] for a number that means nothing there.
+/// [`Error::BadStream`] for a number that is invalid on the device.
 pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Error> {
     let bad = |found| Err(Error::BadStream { found, device });
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return match request.stream {
-            // Whoever wants no order has it, where there are no streams.
+            // On a device without streams no work is pending, so both values mean the same.
             None | Some(-1) => Ok(Consumer::Unordered),
             Some(found) => bad(found),
         };
     };
-    // DEV-09: what goes to the processor is waited for, whatever stream the consumer thinks of.
+    // DEV-09: the host waits for data that it requests, so the request must not name a stream.
     if request.dl_device == Some(Device::CPU) {
         return match request.stream {
             None => Ok(Consumer::Host),
@@ -73,11 +76,11 @@ pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Err
         };
     }
     match (api, request.stream) {
-        // Whoever names no stream for memory that the processor can read may read it at once.
+        // A consumer that names no stream for host-readable memory may read it on the host immediately.
         (_, None) if device.device_type.is_host_readable() => Ok(Consumer::Host),
-        (_, None) | (Api::Cuda, Some(1)) | (Api::Hip, Some(0)) => Ok(Consumer::Legacy),
+        (_, None) | (StreamApi::Cuda, Some(1)) | (StreamApi::Hip, Some(0)) => Ok(Consumer::Legacy),
         (_, Some(-1)) => Ok(Consumer::Unordered),
-        (Api::Cuda, Some(2)) => Ok(Consumer::PerThread),
+        (StreamApi::Cuda, Some(2)) => Ok(Consumer::PerThread),
         (_, Some(found @ 3..)) => match usize::try_from(found) {
             Ok(handle) => Ok(Consumer::Stream(handle)),
             Err(_) => bad(found),

@@ -1,10 +1,10 @@
-//! The one table that turns a request and a tensor into a plan; pure.
+//! The table from a request and a tensor to a plan, without side effects.
 
 use crate::request::{ExportRequest, LegacyPolicy, consumer::consumer};
 use crate::version::{Abi, negotiate};
 use crate::{DataType, Device, DeviceType, Error, abi};
 
-/// What the plan has to know of a tensor.
+/// The properties of a tensor on which its plan depends.
 ///
 /// ```
 /// use dlpack_core::{DataType, Device, LegacyPolicy};
@@ -21,19 +21,19 @@ use crate::{DataType, Device, DeviceType, Error, abi};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// Where it lies.
+    /// The device of the data.
     pub device: Device,
-    /// What it holds.
+    /// The data type.
     pub dtype: DataType,
-    /// Whether a consumer must not write to it.
+    /// Whether consumers must not write.
     pub read_only: bool,
-    /// Whether it is a copy already, made for this request, so that nobody else holds it.
+    /// Whether it is already a copy that was made for this request and that no other code holds.
     pub copied: bool,
-    /// What to do with it for a legacy consumer.
+    /// How read-only data is exported to a legacy consumer.
     pub legacy: LegacyPolicy,
 }
 
-/// Whether the consumer gets the data or a copy of it.
+/// Whether the consumer gets the data itself or a copy.
 ///
 /// ```
 /// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
@@ -51,13 +51,13 @@ pub struct Subject {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Transfer {
-    /// The data themselves.
+    /// The data itself.
     Share,
-    /// A copy, made by the producer, that nobody else holds.
+    /// A copy that the producer makes, and that no other code holds.
     Copy,
 }
 
-/// How a request is served.
+/// How a request is answered.
 ///
 /// ```
 /// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
@@ -78,15 +78,15 @@ pub enum Transfer {
 pub struct Plan {
     /// The struct that the consumer gets.
     pub abi: Abi,
-    /// What it gets.
+    /// Whether the data is shared or copied.
     pub transfer: Transfer,
-    /// The device that is stamped on it.
+    /// The device in the struct.
     pub device: Device,
-    /// The flags that are set in it.
+    /// The flags in the struct.
     pub flags: u64,
 }
 
-/// How `request` is served for a tensor such as `subject`, or why not.
+/// Plans the answer to `request` for a tensor with the properties `subject`.
 ///
 /// ```
 /// use dlpack_core::{DataType, Device, ExportRequest, LegacyPolicy};
@@ -99,7 +99,7 @@ pub struct Plan {
 ///     copied: false,
 ///     legacy: LegacyPolicy::Copy,
 /// };
-/// // The legacy struct cannot say read-only, so its consumer gets a copy that it may write to.
+/// // The legacy struct has no read-only flag, so its consumer gets a writable copy.
 /// let plan = plan(&ExportRequest::default(), &read_only)?;
 /// assert_eq!((plan.abi, plan.transfer), (Abi::Legacy, Transfer::Copy));
 /// # Ok::<(), dlpack_core::Error>(())
@@ -107,10 +107,10 @@ pub struct Plan {
 ///
 /// # Errors
 ///
-/// The first rule that the request breaks: its stream, its device, its copying, the limits of the
-/// legacy struct, in this order. Nothing was done then.
+/// The first rule that the request breaks, in this order: its stream, its device, its `copy`, the limits of the legacy struct.
+/// Planning has no side effects.
 pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
-    // Most tensors need no more than this look.
+    // For most requests the stream cannot be wrong.
     if subject.device.device_type != DeviceType::CPU || request.stream.is_some() {
         consumer(request, subject.device)?;
     }
@@ -121,7 +121,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         });
     }
 
-    let (device, moved) = target(request, subject)?;
+    let (device, moved) = target_device(request, subject)?;
     let needed = if moved {
         Some("the data lies on another device")
     } else if subject.copied {
@@ -142,7 +142,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         (Some(true), _) | (None, Some(_)) => true,
         (Some(false) | None, None) => false,
     };
-    // What was made for this request is a copy already, unless it still has to move or be unlocked.
+    // A tensor that was made for this request is already a copy, unless it must still change device or become writable.
     let ready = subject.copied && !moved && (abi == Abi::Versioned || !subject.read_only);
     let transfer = if copied && !ready {
         Transfer::Copy
@@ -150,7 +150,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         Transfer::Share
     };
     let device = if transfer == Transfer::Copy {
-        copied_to(device, subject, moved)?
+        device_of_copy(device, subject, moved)?
     } else {
         device
     };
@@ -159,13 +159,13 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         abi,
         transfer,
         device,
-        flags: flags(subject, transfer, copied, abi),
+        flags: struct_flags(subject, transfer, copied, abi),
     })
 }
 
-/// What the struct says of the tensor beside its fields. A copy may be written.
+/// The flags of the struct. A copy is writable.
 #[inline]
-fn flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
+fn struct_flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
     let flag = |is: bool, flag: u64| if is { flag } else { 0 };
     if abi == Abi::Legacy {
         return 0;
@@ -181,72 +181,72 @@ fn flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -> u64 {
         )
 }
 
-/// Where a copy lies, if one can be made: it is the processor that copies, or the driver of the device.
-fn copied_to(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
+/// The device of a copy, if one can be made: by the host, or by the driver of the device.
+fn device_of_copy(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
     let device = subject.device;
     if device.device_type.is_host_readable() {
-        // A copy of host memory is ordinary memory, wherever the original was registered.
+        // A copy of host-readable memory is ordinary host memory, even if the original was registered with a driver.
         return Ok(Device::CPU);
     }
-    if cfg!(feature = "std") && device.device_type.api().is_some() {
+    if cfg!(feature = "std") && device.device_type.stream_api().is_some() {
         return Ok(requested);
     }
     if moved {
-        return unreachable(device, requested);
+        return unreachable_device(device, requested);
     }
     Err(Error::CannotCopy { device })
 }
 
-/// The device that the consumer gets the data on, and whether they have to move there.
-fn target(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
+/// The device on which the consumer gets the data, and whether the data must move there.
+fn target_device(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
     let own = subject.device;
     match request.dl_device {
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
         Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),
-        Some(Device::CPU) if own.device_type.api().is_some() => Ok((Device::CPU, true)),
-        Some(requested) => unreachable(own, requested),
+        Some(Device::CPU) if own.device_type.stream_api().is_some() => Ok((Device::CPU, true)),
+        Some(requested) => unreachable_device(own, requested),
     }
 }
 
-fn unreachable<T>(data: Device, requested: Device) -> Result<T, Error> {
+fn unreachable_device<T>(data: Device, requested: Device) -> Result<T, Error> {
     Err(Error::UnreachableDevice { data, requested })
 }
 
-/// The plan of an export from Rust to Rust, where nobody asked for anything.
+/// The plan of an export without a request, for a consumer in Rust.
 #[inline]
-pub(crate) fn plan_unasked(subject: &Subject) -> Plan {
+pub(crate) fn plan_without_request(subject: &Subject) -> Plan {
     let (abi, transfer) = (Abi::Versioned, Transfer::Share);
     Plan {
         abi,
         transfer,
         device: subject.device,
-        flags: flags(subject, transfer, subject.copied, abi),
+        flags: struct_flags(subject, transfer, subject.copied, abi),
     }
 }
 
 /// Where the data of an export comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
-    /// From its owner, which goes with it.
+pub(crate) enum TransferPath {
+    /// The memory of the owner, which the export keeps.
     Share,
-    /// The processor copies.
+    /// A copy by the host.
     CopyHost,
-    /// A driver copies, or has to be waited for.
+    /// A copy by a driver, or by the host after it has waited for a driver.
     CopyDevice,
-    /// It is a copy, which was made for this request before it was planned.
+    /// A copy that was made for this request before the plan.
     AlreadyCopied,
 }
 
 impl Plan {
-    /// The way for data on this device; `copied` if they are a copy that goes with their description.
+    /// The source of the data on this device; `copied` if the description owns a copy.
     #[inline]
-    pub(crate) fn way(&self, device: Device, copied: bool) -> Way {
+    pub(crate) fn transfer_path(&self, device: Device, copied: bool) -> TransferPath {
         match (self.transfer, copied, device.device_type) {
-            (Transfer::Copy, _, DeviceType::CPU) => Way::CopyHost,
-            (Transfer::Copy, _, _) => Way::CopyDevice,
-            (Transfer::Share, true, _) => Way::AlreadyCopied,
-            (Transfer::Share, false, _) => Way::Share,
+            (Transfer::Copy, _, DeviceType::CPU) => TransferPath::CopyHost,
+            (Transfer::Copy, _, _) => TransferPath::CopyDevice,
+            (Transfer::Share, true, _) => TransferPath::AlreadyCopied,
+            (Transfer::Share, false, _) => TransferPath::Share,
         }
     }
 }
@@ -259,15 +259,20 @@ mod tests {
     fn every_plan_has_its_way() {
         let gpu = Device::cuda(0);
         for (transfer, device, copied, expected) in [
-            (Transfer::Share, Device::CPU, false, Way::Share),
-            (Transfer::Share, gpu, false, Way::Share),
-            (Transfer::Share, Device::CPU, true, Way::AlreadyCopied),
-            (Transfer::Share, gpu, true, Way::AlreadyCopied),
-            // What was made for the request is copied once more where it still has to be unlocked, or to move.
-            (Transfer::Copy, Device::CPU, true, Way::CopyHost),
-            (Transfer::Copy, Device::CPU, false, Way::CopyHost),
-            (Transfer::Copy, gpu, true, Way::CopyDevice),
-            (Transfer::Copy, gpu, false, Way::CopyDevice),
+            (Transfer::Share, Device::CPU, false, TransferPath::Share),
+            (Transfer::Share, gpu, false, TransferPath::Share),
+            (
+                Transfer::Share,
+                Device::CPU,
+                true,
+                TransferPath::AlreadyCopied,
+            ),
+            (Transfer::Share, gpu, true, TransferPath::AlreadyCopied),
+            // A tensor that was made for the request is copied once more if it must become writable or change device.
+            (Transfer::Copy, Device::CPU, true, TransferPath::CopyHost),
+            (Transfer::Copy, Device::CPU, false, TransferPath::CopyHost),
+            (Transfer::Copy, gpu, true, TransferPath::CopyDevice),
+            (Transfer::Copy, gpu, false, TransferPath::CopyDevice),
         ] {
             let plan = Plan {
                 abi: Abi::Versioned,
@@ -275,7 +280,7 @@ mod tests {
                 device,
                 flags: 0,
             };
-            let found = plan.way(device, copied);
+            let found = plan.transfer_path(device, copied);
             assert_eq!(found, expected, "{transfer:?} {device} {copied}");
         }
     }

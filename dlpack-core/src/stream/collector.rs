@@ -14,14 +14,14 @@ use core::time::Duration;
 use std::sync::OnceLock;
 use std::thread::{Builder, Thread, current, park, sleep};
 
+use crate::stream::sleep::collectors_sleep;
 use crate::stream::waiting::{is_busy, sweep};
-use crate::{device::Api, error::room};
+use crate::{device::StreamApi, error::check_memory};
 
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(100);
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
-static ASLEEP: AtomicBool = AtomicBool::new(false);
 static THREAD: OnceLock<Thread> = OnceLock::new();
 
 /// Enables or disables the thread that drops owners when their consumers are done. It is enabled by default.
@@ -46,7 +46,7 @@ pub(super) fn wake() {
     }
     match THREAD.get() {
         None => start(),
-        Some(thread) if ASLEEP.swap(false, Ordering::SeqCst) => thread.unpark(),
+        Some(thread) if collectors_sleep().wake() => thread.unpark(),
         Some(_) => {}
     }
 }
@@ -59,7 +59,7 @@ fn start() {
         return;
     }
     // The standard library aborts if it has no memory for a thread's bookkeeping: this asks for more than that first.
-    let thread = room(1 << 16).ok().and_then(|()| {
+    let thread = check_memory(1 << 16).ok().and_then(|()| {
         let thread = Builder::new().name("dlpack-collector".into());
         thread.spawn(run).ok()
     });
@@ -73,12 +73,11 @@ fn run() {
     drop(THREAD.set(current()));
     let mut pause = SHORTEST;
     loop {
-        ASLEEP.store(true, Ordering::SeqCst);
-        while !(is_busy() && ENABLED.load(Ordering::SeqCst)) && ASLEEP.load(Ordering::SeqCst) {
+        let has_work = || is_busy() && ENABLED.load(Ordering::SeqCst);
+        collectors_sleep().until(has_work, || {
             park();
             pause = SHORTEST;
-        }
-        ASLEEP.store(false, Ordering::SeqCst);
+        });
         sleep(pause);
         pause = LONGEST.min(pause * 2);
         if ENABLED.load(Ordering::SeqCst) {
@@ -90,5 +89,7 @@ fn run() {
 /// What the collector does each time.
 #[doc(hidden)]
 pub fn look() {
-    [Api::Cuda, Api::Hip].into_iter().for_each(sweep);
+    [StreamApi::Cuda, StreamApi::Hip]
+        .into_iter()
+        .for_each(sweep);
 }

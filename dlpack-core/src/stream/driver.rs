@@ -5,14 +5,15 @@
 //! and what was found is remembered, good or bad.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::{string::String, vec::Vec};
+use alloc::string::String;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
+use crate::stream::primary::Primaries;
 use crate::stream::visit::{NON_BLOCKING, NOT_SUPPORTED, aside};
-use crate::{Device, Error, device::Api, error::room, error::text};
+use crate::{Device, Error, device::StreamApi, error::check_memory, error::text};
 
 /// `CUDA_ERROR_NOT_READY`, `hipErrorNotReady`.
 const NOT_READY: c_int = 600;
@@ -51,8 +52,8 @@ macro_rules! entry_points {
         }
 
         impl Calls {
-            fn find(library: &OpenLibrary, api: Api) -> Result<Self, Error> {
-                let name = |cuda, hip| match api { Api::Cuda => cuda, Api::Hip => hip };
+            fn find(library: &OpenLibrary, api: StreamApi) -> Result<Self, Error> {
+                let name = |cuda, hip| match api { StreamApi::Cuda => cuda, StreamApi::Hip => hip };
                 Ok(Self {
                     $(
                         // SAFETY: each is declared with the arguments that the API documents for it.
@@ -103,7 +104,7 @@ macro_rules! entry_points {
             pub(super) unsafe fn $both(&self, $($name: $both_arg),*) -> Result<(), Error> {
                 // SAFETY: passed on to the caller.
                 let code = unsafe { (self.calls.$both)($($name),*) };
-                self.check(match self.api { Api::Cuda => $both_cuda, Api::Hip => $both_hip }, code)
+                self.check(match self.api { StreamApi::Cuda => $both_cuda, StreamApi::Hip => $both_hip }, code)
             }
         )* $(
             /// `false` if the driver cannot do that.
@@ -119,7 +120,7 @@ macro_rules! entry_points {
                 match unsafe { call($($part),*) } {
                     NOT_SUPPORTED => Ok(false),
                     code => self
-                        .check(match self.api { Api::Cuda => $maybe_cuda, Api::Hip => $maybe_hip }, code)
+                        .check(match self.api { StreamApi::Cuda => $maybe_cuda, StreamApi::Hip => $maybe_hip }, code)
                         .map(|()| true),
                 }
             }
@@ -200,16 +201,10 @@ entry_points! {
 
 /// A driver that was found and is ready.
 pub(crate) struct Driver {
-    pub(super) api: Api,
+    pub(super) api: StreamApi,
     calls: Calls,
     pub(super) own: Own,
-    primary: Mutex<Vec<Primary>>,
-}
-
-/// A primary context that was asked for. It is kept for good, as every CUDA runtime does.
-struct Primary {
-    device: i32,
-    context: usize,
+    pub(super) primaries: Primaries,
 }
 
 /// What the APIs do not have in common.
@@ -225,7 +220,7 @@ pub(super) enum Own {
 /// A failure of CUDA's that somebody else reports.
 #[cfg(feature = "cudarc")]
 pub(crate) fn failure(call: &str, code: c_int) -> Error {
-    match driver(Api::Cuda) {
+    match driver(StreamApi::Cuda) {
         Ok(driver) => driver.failed(call, code),
         Err(error) => error,
     }
@@ -249,7 +244,7 @@ pub(crate) fn failure(call: &str, code: c_int) -> Error {
 ///
 /// [`Error::NoDriver`], [`Error::NoEntryPoint`], or what the driver said when it was asked to begin.
 pub fn available(device: Device) -> Result<(), Error> {
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return Ok(());
     };
     driver(api).map(|_| ())
@@ -257,13 +252,12 @@ pub fn available(device: Device) -> Result<(), Error> {
 
 /// The driver of an API. Why there is none is remembered, but not that one which is there could not begin: a device may be
 /// ready later.
-pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
-    static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
+pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
     let driver = &DRIVERS[api as usize];
     let mut failed = None;
     if driver.get().is_none() {
         // Far more than the names and errors of libraries take. That there is none now is not remembered.
-        room(1 << 16)?;
+        check_memory(1 << 16)?;
         // It takes long, and others go on meanwhile. Of two threads that find it, one is too late.
         aside(&mut || match Driver::load(api) {
             Err(error @ Error::DriverFailed { .. }) => failed = Some(error),
@@ -271,23 +265,30 @@ pub(crate) fn driver(api: Api) -> Result<&'static Driver, Error> {
         });
     }
     match (driver.get(), failed) {
-        (Some(found), _) => found.as_ref().map_err(Error::again),
+        (Some(found), _) => found.as_ref().map_err(Error::clone_or_out_of_memory),
         (None, Some(error)) => Err(error),
         (None, None) => unreachable!("it was found, or it failed"),
     }
 }
 
+static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
+
+/// The driver of an API, if it was needed before.
+pub(super) fn loaded(api: StreamApi) -> Option<&'static Driver> {
+    DRIVERS[api as usize].get()?.as_ref().ok()
+}
+
 impl Driver {
-    fn load(api: Api) -> Result<Self, Error> {
+    fn load(api: StreamApi) -> Result<Self, Error> {
         let search = match api {
-            Api::Cuda => CUDA,
-            Api::Hip => HIP,
+            StreamApi::Cuda => CUDA,
+            StreamApi::Hip => HIP,
         };
         let library = OpenLibrary::open(&search)?;
         let calls = Calls::find(&library, api)?;
         let own = match api {
-            Api::Cuda => Own::Cuda(CudaCalls::find(&library)?),
-            Api::Hip => {
+            StreamApi::Cuda => Own::Cuda(CudaCalls::find(&library)?),
+            StreamApi::Hip => {
                 // SAFETY: the API documents it so.
                 let error_name = unsafe { library.find("hipGetErrorName") };
                 Own::Hip(HipCalls::find(&library)?, error_name.ok())
@@ -299,7 +300,7 @@ impl Driver {
             api,
             calls,
             own,
-            primary: Mutex::new(Vec::new()),
+            primaries: Primaries::new(),
         };
         // SAFETY: allowed at any time; no flag is defined.
         unsafe { driver.init(0) }?;
@@ -401,15 +402,6 @@ impl Driver {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Vec<Primary>> {
-        self.primary.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether this is a primary context that was asked for, or in HIP a device: either stays for good.
-    pub(super) fn keeps(&self, context: usize) -> bool {
-        self.api == Api::Hip || self.known().iter().any(|one| one.context == context)
-    }
-
     /// Does something with a new stream of the current context, which blocks nobody, and which is destroyed then: what is
     /// queued on it goes on.
     pub(super) fn beside<R>(
@@ -428,63 +420,5 @@ impl Driver {
         // SAFETY: made above, and destroyed once.
         let _ = unsafe { (calls.destroy_stream)(stream) };
         done
-    }
-
-    /// Whether a context is the primary one of a device. Where that has none yet, none is made for this.
-    pub(super) fn is_primary(&self, context: usize, device: i32) -> Result<bool, Error> {
-        let Own::Cuda(calls) = &self.own else {
-            return Ok(true);
-        };
-        let mut flags = 0;
-        let mut active = 0;
-        // SAFETY: the number of a device that there is, as one of its contexts is current, and places for the results.
-        let code = unsafe { (calls.primary_state)(device, &raw mut flags, &raw mut active) };
-        self.check("cuDevicePrimaryCtxGetState", code)?;
-        Ok(active != 0 && self.primary(device)? == context)
-    }
-
-    /// What is to be current for work on a device: its primary context, or in HIP the device itself.
-    pub(super) fn primary(&self, device: i32) -> Result<usize, Error> {
-        let Own::Cuda(calls) = &self.own else {
-            return Ok(usize::try_from(device).unwrap_or(usize::MAX));
-        };
-        let find = |known: &[Primary]| {
-            let found = known.iter().find(|one| one.device == device);
-            found.map(|one| one.context)
-        };
-        if let Some(context) = find(&self.known()) {
-            return Ok(context);
-        }
-        // It may have to be made, which takes long: then others go on.
-        let mut made = Ok(0);
-        aside(&mut || {
-            let mut known = self.known();
-            made = find(&known).map_or_else(|| self.retain(calls, device, &mut known), Ok);
-        });
-        made
-    }
-
-    fn retain(
-        &self,
-        calls: &CudaCalls,
-        device: i32,
-        known: &mut Vec<Primary>,
-    ) -> Result<usize, Error> {
-        let room = known.try_reserve(1);
-        let bytes = size_of::<Primary>();
-        room.map_err(|_| Error::OutOfMemory { bytes })?;
-        let mut ordinal = 0;
-        // SAFETY: a place for the result.
-        let code = unsafe { (calls.device)(&raw mut ordinal, device) };
-        self.check("cuDeviceGet", code)?;
-        let mut context = ptr::null_mut();
-        // SAFETY: a place for the result, and a device that there is.
-        let code = unsafe { (calls.retain_primary)(&raw mut context, ordinal) };
-        self.check("cuDevicePrimaryCtxRetain", code)?;
-        known.push(Primary {
-            device,
-            context: context.addr(),
-        });
-        Ok(context.addr())
     }
 }

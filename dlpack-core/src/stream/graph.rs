@@ -130,7 +130,7 @@ impl Visit {
 
 /// Whether the graph that has the other hold is still there.
 pub(super) fn reads(hold: &Counted) -> bool {
-    hold.holds() > 1
+    hold.reference_count() > 1
 }
 
 statics! {

@@ -85,7 +85,7 @@ impl Link {
 
     /// What becomes of the owner, whatever it is: compiled once for all.
     fn fate(&mut self) -> Fate {
-        let Some(api) = self.freeing.origin.device.device_type.api() else {
+        let Some(api) = self.freeing.origin.device.device_type.stream_api() else {
             return Fate::Drop(None);
         };
         let driver = match driver(api) {

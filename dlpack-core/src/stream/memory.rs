@@ -43,9 +43,10 @@ impl DeviceMemory {
         let mut address = 0;
         let stream = raw(stream.handle);
         // A pool is that of the stream's device. It may have to grow, and others may capture meanwhile.
+        visit.relax()?;
         let pooled = visit.device_of_now()? == device.device_id
             // SAFETY: a place for the result, and a stream that lives.
-            && visit.relaxed(|| unsafe { visit.driver.allocate_ordered(&raw mut address, bytes, stream) })??;
+            && unsafe { visit.driver.allocate_ordered(&raw mut address, bytes, stream) }?;
         if !pooled {
             visit.enter(visit.primary()?.enter)?;
             // SAFETY: a place for the result.
@@ -84,7 +85,7 @@ impl Drop for DeviceMemory {
             address,
             pooled,
         } = *self;
-        let Some(api) = device.device_type.api() else {
+        let Some(api) = device.device_type.stream_api() else {
             return;
         };
         if address != 0 && driver(api).and_then(|driver| self.free(driver)).is_err() {

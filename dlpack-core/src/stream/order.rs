@@ -8,7 +8,7 @@ use crate::stream::visit::{Capture, Visit, capturing};
 use crate::stream::waiting::{has_room, note, relieve};
 use crate::stream::{Queue, driver::driver, graph::After};
 use crate::stream::{release::Release, rules::producer};
-use crate::{Device, Error, device::Api, memory::counted::Counted, request::Consumer};
+use crate::{Device, Error, device::StreamApi, memory::counted::Counted, request::Consumer};
 
 /// Puts the consumer's work behind the producer's, and says what has to be done before the memory is freed.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn order(
     queue: Option<Queue>,
     consumer: Consumer,
 ) -> Result<After, Error> {
-    let Some(api) = device.device_type.api() else {
+    let Some(api) = device.device_type.stream_api() else {
         return Ok(Release::Free.into());
     };
     if consumer != Consumer::Host {
@@ -70,29 +70,38 @@ pub(crate) fn order(
             None => own.into(),
         });
     }
-    let (here, producing) = visit.find(producer)?;
-    let producing = captured_by(producing)?;
+    let (known_here, capture) = visit.find_capture(producer)?;
+    let producing = captured_by(capture)?;
     let Some(reader) = consumer.queue() else {
         if producing.is_some() {
             return capturing("the producer's stream captures, so the host cannot wait for it");
         }
+        let here = visit.locate(producer, known_here, capture)?;
+        visit.enter(here.enter)?;
         visit.synchronize(producer.handle)?;
         relieve(api);
         return Ok(Release::Free.into());
     };
-    let (there, consuming) = visit.find(reader)?;
-    let consuming = captured_by(consuming)?;
-    let same = there.enter == here.enter && reader.handle == producer.handle;
+    let (known_there, consuming) = visit.find_capture(reader)?;
+    let captured = captured_by(consuming)?;
+    // The handles of default streams are the same in each context.
+    let same = reader.handle == producer.handle
+        && match (known_here, known_there) {
+            (Some(here), Some(there)) => here.enter == there.enter,
+            _ => false,
+        };
     if same && consumer == Consumer::Legacy {
         return Ok(own.into());
     }
 
-    match (producing, consuming) {
+    match (producing, captured) {
         (Some(_), None) => capturing("the producer's stream captures and the consumer's does not"),
         (Some(own), Some(other)) if own != other => {
             capturing("the streams of producer and consumer belong to two captures")
         }
         (None, Some(_)) => {
+            let here = visit.locate(producer, known_here, capture)?;
+            let there = visit.locate(reader, known_there, consuming)?;
             visit.enter(here.enter)?;
             visit.synchronize(producer.handle)?;
             visit.enter(there.enter)?;
@@ -100,6 +109,9 @@ pub(crate) fn order(
             Ok(visit.captured(reader.handle, then))
         }
         (Some(_), Some(_)) => {
+            let here = visit.locate(producer, known_here, capture)?;
+            let there = visit.locate(reader, known_there, consuming)?;
+            visit.enter(there.enter)?;
             let after = visit.captured(reader.handle, Release::AfterAll(Some(there.whole)));
             if !same {
                 visit.join_capture((here, producer.handle), (there, reader.handle))?;
@@ -107,11 +119,10 @@ pub(crate) fn order(
             Ok(after)
         }
         (None, None) => {
-            let release = Release::behind(&visit, consumer, there)?;
+            let (there, id) = visit.identify(reader, known_there)?;
+            let release = Release::behind(&visit, consumer, there, id)?;
             if !same {
-                visit.enter(here.enter)?;
-                let event = visit.event()?;
-                visit.record(&event, producer.handle)?;
+                let event = visit.end_of(producer, known_here)?;
                 visit.enter(there.enter)?;
                 visit.wait(reader.handle, &event)?;
             }
@@ -122,7 +133,7 @@ pub(crate) fn order(
 }
 
 /// For memory that nobody is writing to: there is nothing to order, but a graph may outlive the tensor.
-fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Error> {
+fn unpending(device: Device, api: StreamApi, consumer: Consumer) -> Result<After, Error> {
     // Where there is no driver, nothing captures.
     let Some(reader) = consumer.queue() else {
         return Ok(Release::Free.into());
@@ -131,12 +142,16 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Erro
         return Ok(Release::AfterAll(None).into());
     };
     let visit = driver.visit(device)?;
-    let (there, capture) = visit.find(reader)?;
+    let (known, capture) = visit.find_capture(reader)?;
     if let Capture::Yes(_) = capture {
+        let there = visit.locate(reader, known, capture)?;
+        visit.enter(there.enter)?;
         let then = Release::AfterAll(Some(there.whole));
         return Ok(visit.captured(reader.handle, then));
     }
-    let release = Release::behind(&visit, consumer, there)?;
+    let (there, id) = visit.identify(reader, known)?;
+    visit.enter(there.enter)?;
+    let release = Release::behind(&visit, consumer, there, id)?;
     if capture == Capture::No {
         look_after(&visit, release, reader, api);
     }
@@ -144,7 +159,7 @@ fn unpending(device: Device, api: Api, consumer: Consumer) -> Result<After, Erro
 }
 
 /// Does something for owners that wait, now that a stream is known to live, and not to capture.
-fn look_after(visit: &Visit, release: Release, stream: Queue, api: Api) {
+fn look_after(visit: &Visit, release: Release, stream: Queue, api: StreamApi) {
     // What cannot be recorded now waits for the next one, and this export is none the worse for it.
     let _ = note(visit, release, stream.handle, api);
     relieve(api);
@@ -184,7 +199,7 @@ pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Co
     // Not on a thread that is being torn down: whoever asks there gets the default stream.
     let remembered = LEDGER.try_with(|list| {
         let mut list = list.borrow_mut();
-        list.retain(|one| one.device != device && one.alive.holds() > 1);
+        list.retain(|one| one.device != device && one.alive.reference_count() > 1);
         let room = list.try_reserve(1);
         room.map_err(|_| no_memory(size_of::<Entry>()))?;
         list.push(Entry {
@@ -207,7 +222,7 @@ pub fn current_stream(device: Device) -> usize {
         .try_with(|list| {
             list.borrow()
                 .iter()
-                .find(|one| one.device == device && one.alive.holds() > 1)
+                .find(|one| one.device == device && one.alive.reference_count() > 1)
                 // The default streams of other contexts have no number of their own.
                 .filter(|one| one.stream.context().is_none() || one.stream.handle > 2)
                 .map(|one| one.stream.handle)

@@ -4,7 +4,7 @@
 use core::ptr;
 
 use crate::stream::driver::{CudaCalls, Handle, Own};
-use crate::stream::visit::{Capture, Event, NOT_SUPPORTED, Visit, raw};
+use crate::stream::visit::{Capture, Event, INVALID_HANDLE, NOT_SUPPORTED, Visit, raw};
 use crate::stream::{PER_THREAD, Queue};
 use crate::{Error, memory::counted::Counted};
 
@@ -60,26 +60,84 @@ impl Visit {
         })
     }
 
-    /// Makes the context of a stream the current one, and asks whether it captures. In CUDA that comes first, since a stream
-    /// that captures may be asked nothing else: not even where it is. Then it is taken to be where the default streams are.
+    /// Makes the context of a stream the current one, and asks whether the stream captures.
     pub(crate) fn find(&self, stream: Queue) -> Result<(Place, Capture), Error> {
-        let hip = matches!(self.driver.own, Own::Hip(..));
-        let known = stream.handle <= PER_THREAD || stream.is_placed() || hip;
-        let place = match known {
-            true => self.place(stream)?,
-            false if self.now() == 0 => self.primary()?,
-            // A stream of any context can be asked in any.
-            false => Place::of(self.now()),
-        };
-        self.enter(place.enter)?;
-        let capture = self.capture(stream.handle)?;
-        let place = match capture {
-            _ if known => place,
-            Capture::No => self.place(stream)?,
-            _ => self.home()?,
-        };
+        let (known, capture) = self.find_capture(stream)?;
+        let place = self.locate(stream, known, capture)?;
         self.enter(place.enter)?;
         Ok((place, capture))
+    }
+
+    /// Whether a stream captures, and where it is if that takes no query. In CUDA this comes before any query, since a capturing
+    /// stream allows no other: not even where it is.
+    pub(crate) fn find_capture(&self, stream: Queue) -> Result<(Option<Place>, Capture), Error> {
+        let known = match stream.handle <= PER_THREAD || stream.is_placed() {
+            true => Some(self.place(stream)?),
+            false => None,
+        };
+        match known {
+            Some(place) => self.enter(place.enter)?,
+            None if self.now() == 0 && matches!(self.driver.own, Own::Cuda(_)) => {
+                self.enter(self.primary()?.enter)?;
+            }
+            // A stream of any context can be queried in any.
+            None => {}
+        }
+        Ok((known, self.capture(stream.handle)?))
+    }
+
+    /// Where a stream is, after [`Self::find_capture`]. A capturing stream of CUDA is taken to be where the default streams are.
+    pub(crate) fn locate(
+        &self,
+        stream: Queue,
+        known: Option<Place>,
+        capture: Capture,
+    ) -> Result<Place, Error> {
+        match (known, capture, &self.driver.own) {
+            (Some(place), ..) => Ok(place),
+            (None, Capture::No, _) | (None, _, Own::Hip(..)) => self.place(stream),
+            (None, ..) => self.home(),
+        }
+    }
+
+    /// Where the stream of a consumer is, which does not capture, and its ID if the driver numbers streams. Its context may not
+    /// be current then.
+    pub(crate) fn identify(
+        &self,
+        stream: Queue,
+        known: Option<Place>,
+    ) -> Result<(Place, Option<u64>), Error> {
+        if stream.handle < PER_THREAD {
+            return Ok((self.locate(stream, known, Capture::No)?, None));
+        }
+        let id = self.id(stream.handle)?;
+        let remembered = id.and_then(|id| self.driver.primaries.context_of(id));
+        let place = match (known, remembered) {
+            (Some(place), _) => place,
+            (None, Some(context)) => Place::of(context),
+            (None, None) => {
+                let place = self.place(stream)?;
+                if let Some(id) = id {
+                    self.driver.primaries.remember_context(id, place.enter);
+                }
+                place
+            }
+        };
+        Ok((place, id))
+    }
+
+    /// The context that most streams of the device belong to: the primary one. None where the program works in a context of its
+    /// own, and before CUDA 12.5, which does not document the error for an event of another context.
+    fn likely_context(&self) -> Option<usize> {
+        let Own::Cuda(CudaCalls {
+            contexts_of_stream: Some(_),
+            ..
+        }) = self.driver.own
+        else {
+            return None;
+        };
+        let usual = self.callers == 0 || self.driver.keeps(self.callers);
+        usual.then(|| self.driver.primaries.find(self.device.device_id))?
     }
 
     /// Where a stream is, which does not capture.
@@ -115,6 +173,30 @@ impl Visit {
             }
             _ => self.home(),
         }
+    }
+
+    /// An event that happens when all work is done that is on a stream now, which does not capture. `place` is where the
+    /// stream is, if that is known.
+    ///
+    /// Most streams belong to the primary context of the device. So the event is one of that context, which saves the query where
+    /// the stream is: the driver documents the error for an event of another context.
+    pub(crate) fn end_of(&self, stream: Queue, place: Option<Place>) -> Result<Event, Error> {
+        if place.is_none() {
+            if let Some(context) = self.likely_context() {
+                self.enter(context)?;
+                let mut event = self.event()?;
+                match self.record(&mut event, stream.handle) {
+                    Err(Error::DriverFailed { code, .. }) if code == INVALID_HANDLE => {
+                        event.reusable_in = Some(context);
+                    }
+                    recorded => return recorded.map(|()| event),
+                }
+            }
+        }
+        let place = place.map_or_else(|| self.place(stream), Ok)?;
+        self.enter(place.enter)?;
+        let mut event = self.event()?;
+        self.record(&mut event, stream.handle).map(|()| event)
     }
 
     /// The device of the current context, or in HIP the current device.
@@ -164,10 +246,10 @@ impl Visit {
         let mut event = event;
         if !self.driver.keeps(own) {
             self.enter(self.primary()?.enter)?;
-            let later = self.event()?;
+            let mut later = self.event()?;
             self.driver.beside(|stream| {
                 self.wait(stream, &event)?;
-                self.record(&later, stream)
+                self.record(&mut later, stream)
             })?;
             event = later;
             self.enter(own)?;

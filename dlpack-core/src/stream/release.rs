@@ -30,9 +30,14 @@ pub(crate) enum Release {
 }
 
 impl Release {
-    /// For a consumer whose work goes to a stream of the current context, and is not captured. Its handle is not kept, but
-    /// what kind of stream it is can be asked now.
-    pub(crate) fn behind(visit: &Visit, consumer: Consumer, place: Place) -> Result<Self, Error> {
+    /// For a consumer whose work goes to a stream of this place and this ID, and is not captured. Its handle is not kept, but
+    /// what kind of stream it is can be queried now.
+    pub(crate) fn behind(
+        visit: &Visit,
+        consumer: Consumer,
+        place: Place,
+        id: Option<u64>,
+    ) -> Result<Self, Error> {
         let handle = match consumer {
             Consumer::Host => return Ok(Self::Free),
             Consumer::Unordered => return Ok(Self::AfterAll(Some(place.whole))),
@@ -40,7 +45,6 @@ impl Release {
             Consumer::PerThread => PER_THREAD,
             Consumer::Stream(handle) => handle,
         };
-        let id = visit.id(handle)?;
         if id.is_none() && visit.is_waited_for_by_default(handle)? {
             return Ok(Self::AfterDefault(place));
         }
@@ -148,8 +152,8 @@ pub(super) fn settle(
 
 /// The end of all work that is on a stream of the current context now, which does not capture, if that has not come yet.
 fn end(visit: &Visit, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
-    let event = visit.event()?;
-    visit.record(&event, stream.handle)?;
+    let mut event = visit.event()?;
+    visit.record(&mut event, stream.handle)?;
     match visit.is_over(&event)? {
         true => Ok(None),
         false => visit.lasting(event).map(Some),

@@ -22,6 +22,8 @@ const CAPTURE_IMPLICIT: c_int = 906;
 pub(super) const NON_BLOCKING: c_uint = 1;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 pub(super) const NOT_SUPPORTED: c_int = 801;
+/// `CUDA_ERROR_INVALID_HANDLE`: event and stream belong to two contexts.
+pub(super) const INVALID_HANDLE: c_int = 400;
 
 impl Driver {
     /// Remembers who is current on this thread until the result is dropped.
@@ -33,11 +35,12 @@ impl Driver {
             callers: before,
             before,
             now: Cell::new(before),
+            mode: Cell::new(Mode::AsBefore),
         })
     }
 }
 
-/// Work on a device: whoever was current on the thread before is so again afterwards.
+/// Calls of a driver for one device. When this is dropped, the thread has the context and the capture mode that it had before.
 pub(crate) struct Visit {
     pub(super) driver: &'static Driver,
     pub(super) device: Device,
@@ -45,6 +48,17 @@ pub(crate) struct Visit {
     pub(super) callers: usize,
     before: usize,
     now: Cell<usize>,
+    mode: Cell<Mode>,
+}
+
+/// The capture mode of the thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    AsBefore,
+    /// Relaxed, and to be set to this mode again.
+    Relaxed(c_int),
+    /// Relaxed by an outer [`Visit`], which sets it again.
+    RelaxedOutside,
 }
 
 /// What stands for a context that an owner may have made the current one in its `Drop`. None has this address.
@@ -52,6 +66,12 @@ const DISTURBED: usize = usize::MAX;
 
 impl Drop for Visit {
     fn drop(&mut self) {
+        if let Mode::Relaxed(mut mode) = self.mode.get() {
+            // SAFETY: the mode of before.
+            let mut back = || unsafe { self.driver.exchange_mode(&raw mut mode) };
+            // A second attempt, since no other code sets the mode again. There is no caller to report an error to.
+            let _ = back().or_else(|_| back());
+        }
         let now = match self.now.get() {
             DISTURBED => self.driver.current(),
             now => Ok(now),
@@ -85,11 +105,23 @@ pub(crate) fn capturing<T>(what: &'static str) -> Result<T, Error> {
 }
 
 impl Visit {
-    /// The same within this one, for another device perhaps.
+    /// A visit within this one, perhaps for another device. Its end restores the context that is current now.
     pub(crate) fn nested(&self, device: Device) -> Result<Self, Error> {
-        let mut inner = self.driver.visit(device)?;
-        inner.callers = self.callers;
-        Ok(inner)
+        let before = match self.now() {
+            DISTURBED => self.driver.current()?,
+            now => now,
+        };
+        Ok(Self {
+            driver: self.driver,
+            device,
+            callers: self.callers,
+            before,
+            now: Cell::new(before),
+            mode: Cell::new(match self.mode.get() {
+                Mode::AsBefore => Mode::AsBefore,
+                Mode::Relaxed(_) | Mode::RelaxedOutside => Mode::RelaxedOutside,
+            }),
+        })
     }
 
     /// Makes a context the current one, or in HIP a device.
@@ -159,26 +191,39 @@ impl Visit {
         Ok(flags & NON_BLOCKING == 0)
     }
 
-    /// A new event in the current context.
+    /// An event of the current context: an unused one, if there is one, else a new one.
     pub(crate) fn event(&self) -> Result<Event, Error> {
-        let mut event = ptr::null_mut();
-        // SAFETY: a place for the result.
-        unsafe { self.driver.event_create(&raw mut event, NO_TIMING) }?;
+        let context = self.now();
+        let driver = self.driver;
+        let is_reusable = matches!(driver.own, Own::Cuda(_)) && driver.keeps(context);
+        let spare = is_reusable.then(|| driver.primaries.take_event(context));
+        let event = match spare.flatten() {
+            Some(event) => event,
+            None => {
+                let mut event = ptr::null_mut();
+                // SAFETY: a place for the result.
+                unsafe { driver.event_create(&raw mut event, NO_TIMING) }?;
+                event.addr()
+            }
+        };
         Ok(Event {
-            driver: self.driver,
-            event: event.addr(),
+            driver,
+            event,
+            reusable_in: is_reusable.then_some(context),
         })
     }
 
     /// The event happens when all work that is on the stream now is done.
-    pub(crate) fn record(&self, event: &Event, stream: usize) -> Result<(), Error> {
+    pub(crate) fn record(&self, event: &mut Event, stream: usize) -> Result<(), Error> {
         // SAFETY: an event of ours and a stream that lives.
-        unsafe { self.driver.event_record(event.raw(), raw(stream)) }
+        let recorded = unsafe { self.driver.event_record(event.raw(), raw(stream)) };
+        event.reusable_in = event.reusable_in.filter(|_| recorded.is_ok());
+        recorded
     }
 
     /// The event happens when all work that is on any stream of the current context now is done.
     /// `false` if the driver cannot do that.
-    pub(crate) fn record_all(&self, event: &Event) -> Result<bool, Error> {
+    pub(crate) fn record_all(&self, event: &mut Event) -> Result<bool, Error> {
         let Own::Cuda(CudaCalls {
             record_all: Some(record_all),
             ..
@@ -191,8 +236,9 @@ impl Visit {
         if code == NOT_SUPPORTED {
             return Ok(false);
         }
-        self.driver.check("cuCtxRecordEvent", code)?;
-        Ok(true)
+        let recorded = self.driver.check("cuCtxRecordEvent", code);
+        event.reusable_in = event.reusable_in.filter(|_| recorded.is_ok());
+        recorded.map(|()| true)
     }
 
     /// Work that is put on the stream from now on waits for the event.
@@ -201,10 +247,11 @@ impl Visit {
         unsafe { self.driver.stream_wait(raw(stream), event.raw(), 0) }
     }
 
-    /// Whether the event has happened. Breaks no capture.
+    /// Whether the event has happened. Breaks no capture: the thread's mode is relaxed until this visit ends.
     pub(crate) fn is_over(&self, event: &Event) -> Result<bool, Error> {
+        self.relax()?;
         // SAFETY: an event of ours.
-        self.relaxed(|| unsafe { self.driver.query(event.raw()) })?
+        unsafe { self.driver.query(event.raw()) }
     }
 
     /// The host waits for all work on a stream.
@@ -258,30 +305,30 @@ impl Visit {
         mut call: impl FnMut() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut outcome = Ok(());
-        self.relaxed(|| aside(&mut || outcome = call()))?;
+        self.relax()?;
+        aside(&mut || outcome = call());
         outcome
     }
 
-    /// Does something so that it breaks no capture of another stream: one in global mode forbids to every thread that has
-    /// not relaxed its own mode, and one in any other mode to its own thread, whatever could make a default stream wait.
-    pub(crate) fn relaxed<R>(&self, body: impl FnOnce() -> R) -> Result<R, Error> {
-        let mut mode = RELAXED;
-        // SAFETY: a mode, which is exchanged for the one before.
-        unsafe { self.driver.exchange_mode(&raw mut mode) }?;
-        let done = body();
-        // SAFETY: the mode of before.
-        let mut back = || unsafe { self.driver.exchange_mode(&raw mut mode) };
-        // Once more, since nobody else gives the thread its mode back. An error would say that nothing was done.
-        let _ = back().or_else(|_| back());
-        Ok(done)
+    /// Relaxes the capture mode of the thread until this visit ends, so that no call breaks the capture of another stream. A
+    /// capture in global mode forbids to every thread that has not relaxed its own mode, and one in any other mode to its own
+    /// thread, each call that could make a default stream wait.
+    pub(crate) fn relax(&self) -> Result<(), Error> {
+        if self.mode.get() == Mode::AsBefore {
+            let mut mode = RELAXED;
+            // SAFETY: a mode, which is exchanged for the one before.
+            unsafe { self.driver.exchange_mode(&raw mut mode) }?;
+            self.mode.set(Mode::Relaxed(mode));
+        }
+        Ok(())
     }
 
     /// Drops an owner. It has nothing to do with what the caller is doing, perhaps in a capture, which forbids most ways
     /// to free memory; and one that panics must not leave the thread in another mode.
     pub(super) fn let_go(self, release: &mut dyn FnMut()) {
         self.now.set(DISTURBED);
-        let _ = self.relaxed(|| contain_panic(&mut *release));
-        // Where that could not be done; else nothing is left.
+        // An owner that cannot be dropped relaxed is dropped all the same: its consumers are done.
+        let _ = self.relax();
         contain_panic(release);
     }
 }
@@ -291,6 +338,8 @@ pub(crate) struct Event {
     driver: &'static Driver,
     /// Its handle, which is the same on any thread.
     event: usize,
+    /// The context for which the event is kept when this is dropped; none if it is destroyed then.
+    pub(super) reusable_in: Option<usize>,
 }
 
 impl Event {
@@ -301,8 +350,12 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // Allowed while somebody waits for it: the driver keeps what it needs.
-        // SAFETY: made by `event`, and destroyed once.
+        let keep = |context| self.driver.primaries.keep_event(context, self.event);
+        if self.reusable_in.is_some_and(keep) {
+            return;
+        }
+        // Allowed while a stream waits for it: the driver keeps what it needs.
+        // SAFETY: made by `event`, kept for no other use, and destroyed once.
         let _ = unsafe { self.driver.event_destroy(self.raw()) };
     }
 }

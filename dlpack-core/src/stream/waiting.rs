@@ -37,13 +37,16 @@ use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
 use crate::sync::{Mutex, statics};
-use crate::{Device, Error, device::Api, memory::counted::Counted};
+use crate::{Device, Error, device::StreamApi, memory::counted::Counted};
 
 mod lists;
 #[cfg(all(test, loom))]
 mod models;
+mod retained;
 
 use lists::{Key, OPEN, lists, read};
+pub(super) use retained::has_room;
+pub use retained::{Retained, captured, limit, retained};
 
 /// How many owners may wait for no event, and how many bytes of theirs, before their contexts are recorded.
 const MANY: usize = 64;
@@ -70,32 +73,6 @@ impl Drop for Waiting {
 /// What [`OPEN`] was when the contexts were last recorded. What was left then cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// How much of that there may be.
-static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];
-
-/// How many owners, and how many bytes of theirs, may wait for consumers whose streams nobody has named again, in the whole
-/// process. Unsaid it is 2²⁰ owners, and any number of bytes. An export to a device's stream fails where there are as many
-/// ([`Error::TooManyWait`]), until [`collect`] has freed some.
-///
-/// Memory that two owners share counts twice, so for bytes only the program knows a limit.
-///
-/// ```
-/// dlpack_core::stream::limit(1 << 20, 8 << 30);
-/// ```
-pub fn limit(owners: usize, bytes: usize) {
-    LIMIT[0].store(owners, Ordering::Relaxed);
-    LIMIT[1].store(bytes, Ordering::Relaxed);
-}
-
-/// That there are fewer.
-pub(super) fn has_room() -> Result<(), Error> {
-    let ([owners, bytes], limit) = (read(&OPEN), read(&LIMIT));
-    match owners < limit[0] && bytes < limit[1] {
-        true => Ok(()),
-        false => Err(Error::TooManyWait { owners, bytes }),
-    }
-}
-
 /// Whether this is a child of the process in which an owner waited first: it can use neither the driver nor the lists,
 /// which another thread may have locked when it was made.
 fn is_forked() -> bool {
@@ -119,7 +96,7 @@ pub(super) fn keep<O: Send + 'static>(
     }
     // Locked by nobody: what is counted may be shared, which an owner may not.
     let owner = match Counted::new(Mutex::new(owner)) {
-        Ok(owner) => Some(owner.untyped()),
+        Ok(owner) => Some(owner.erase_type()),
         Err((owner, _)) => return forget(owner),
     };
     EXISTING.fetch_add(1, Ordering::SeqCst);
@@ -168,12 +145,12 @@ fn look_for_graphs() {
 
 impl Waiting {
     fn key(&self) -> Key {
-        let api = self.freeing.origin.device.device_type.api();
+        let api = self.freeing.origin.device.device_type.stream_api();
         (api.map_or(0, |api| api as usize), self.freeing.release)
     }
 
-    fn is_of(&self, api: Api) -> bool {
-        self.freeing.origin.device.device_type.api() == Some(api)
+    fn is_of(&self, api: StreamApi) -> bool {
+        self.freeing.origin.device.device_type.stream_api() == Some(api)
     }
 
     /// Whether a graph may read its data at any time.
@@ -184,7 +161,7 @@ impl Waiting {
 
     /// Whether its event may not be asked for: older versions of HIP break the capture of the stream that it was recorded on.
     fn is_unaskable(&self, outer: &Visit) -> bool {
-        let recorded = self.freeing.release == Release::AfterOwn && self.is_of(Api::Hip);
+        let recorded = self.freeing.release == Release::AfterOwn && self.is_of(StreamApi::Hip);
         let captures = || {
             let visit = outer.nested(self.freeing.origin.device)?;
             Ok::<_, Error>(visit.find(self.freeing.own())?.1 != Capture::No)
@@ -226,7 +203,12 @@ impl Waiting {
 }
 
 /// Records what those wait for who wait for this stream of the current context, which a consumer has just named.
-pub(super) fn note(visit: &Visit, release: Release, stream: usize, api: Api) -> Result<(), Error> {
+pub(super) fn note(
+    visit: &Visit,
+    release: Release,
+    stream: usize,
+    api: StreamApi,
+) -> Result<(), Error> {
     // Without a number it may be any stream.
     let unknown = matches!(release, Release::AfterStream(None, _));
     if unknown || read(&OPEN)[0] == 0 || is_forked() {
@@ -237,8 +219,8 @@ pub(super) fn note(visit: &Visit, release: Release, stream: usize, api: Api) -> 
         return Ok(());
     }
     let recorded = || {
-        let event = visit.event()?;
-        visit.record(&event, stream)?;
+        let mut event = visit.event()?;
+        visit.record(&mut event, stream)?;
         visit.lasting(event)
     };
     let event = recorded();
@@ -264,7 +246,7 @@ pub(super) fn is_busy() -> bool {
 }
 
 /// Drops the owners whose consumers are done. Makes nobody wait, and breaks no capture.
-pub(super) fn sweep(api: Api) {
+pub(super) fn sweep(api: StreamApi) {
     find_ready(api);
     drop_ready(api);
 }
@@ -277,7 +259,7 @@ statics! {
 ///
 /// One thread at a time: it takes owners out of the lists while it asks the driver, and others must not miss them. No code of an
 /// owner runs here, and nothing waits for a device, so a thread may wait for this with any lock of its own, such as the GIL.
-fn find_ready(api: Api) {
+fn find_ready(api: StreamApi) {
     let _one_thread = ONE_THREAD.lock().unwrap_or_else(PoisonError::into_inner);
     look_for_graphs();
     let mut recorded = take(&mut lists().recorded);
@@ -313,7 +295,7 @@ fn find_ready(api: Api) {
 
 /// Drops what is ready, one owner at a time, so that another thread can drop the rest if an owner's `Drop` waits for a lock that
 /// it has.
-fn drop_ready(api: Api) {
+fn drop_ready(api: StreamApi) {
     let mut visit = None;
     loop {
         let Some(one) = lists().take_ready(api) else {
@@ -344,18 +326,20 @@ fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
     wake();
 }
 
-/// Some context that is current while such owners are worked on: their events cannot be asked or destroyed without. `None`
-/// where there are none.
-fn base<'a>(api: Api, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
+/// A visit with a current context and a relaxed capture mode, in which such owners are worked on: their events cannot be queried
+/// or destroyed without a context. `None` where there are no such owners, or the driver fails.
+fn base<'a>(api: StreamApi, owners: impl IntoIterator<Item = &'a Waiting>) -> Option<Visit> {
     let first = owners.into_iter().find(|one| one.is_of(api))?;
     let visit = driver(api).ok()?;
     let visit = visit.visit(first.freeing.origin.device).ok()?;
     visit.enter(visit.primary().ok()?.enter).ok()?;
+    // Once for all owners that are worked on.
+    visit.relax().ok()?;
     Some(visit)
 }
 
 /// Keeps the lists small, in an export that has nothing to do with any capture.
-pub(crate) fn relieve(api: Api) {
+pub(crate) fn relieve(api: StreamApi) {
     let (open, mut tried) = (read(&OPEN), read(&TRIED));
     for at in 0..2 {
         tried[at] = tried[at].min(open[at]);
@@ -372,7 +356,7 @@ pub(crate) fn relieve(api: Api) {
 }
 
 /// Records the contexts of those who wait for no event yet; where the driver cannot, the host waits for them.
-fn record_contexts(api: Api) {
+fn record_contexts(api: StreamApi) {
     let groups = lists().take_all_open(api);
     let owners = || groups.iter().flat_map(|(_, owners)| owners);
     let visit = base(api, owners());
@@ -437,8 +421,8 @@ fn end_of(visit: &Visit, context: usize) -> Result<Option<Counted<Event>>, Error
     if visit.capture(0)? != Capture::No {
         return capturing("a context cannot be recorded while a stream captures");
     }
-    let event = visit.event()?;
-    if !visit.record_all(&event)? {
+    let mut event = visit.event()?;
+    if !visit.record_all(&mut event)? {
         return visit.synchronize_all().map(|()| None);
     }
     visit.lasting(event).map(Some)
@@ -463,7 +447,7 @@ pub fn collect() -> usize {
     if is_forked() {
         return 0;
     }
-    for api in [Api::Cuda, Api::Hip] {
+    for api in [StreamApi::Cuda, StreamApi::Hip] {
         sweep(api);
         // Twice: some wait for one context after the other.
         for _ in 0..2 {
@@ -474,66 +458,6 @@ pub fn collect() -> usize {
         }
     }
     lists().waiting().count()
-}
-
-/// What is kept of tensors that were dropped, as their consumers may still be at work.
-///
-/// ```
-/// let kept = dlpack_core::stream::retained();
-/// assert_eq!((kept.owners, kept.bytes), (0, 0));
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Retained {
-    /// All owners that are kept.
-    pub owners: usize,
-    /// How many bytes of memory their tensors reach; what two of them share counts twice.
-    pub bytes: usize,
-    /// Those of them that only an export to the same stream or [`collect`] can free: the end of their consumers' work is
-    /// not known.
-    pub open: usize,
-    /// Those of them that a graph holds ([`captured`]).
-    pub captured: usize,
-    /// Further owners, which some thread is dropping at this moment or asks the driver about.
-    pub in_progress: usize,
-}
-
-/// What is kept of tensors that were dropped, as their consumers may still be at work.
-///
-/// ```
-/// assert_eq!(dlpack_core::stream::retained(), Default::default());
-/// ```
-#[must_use]
-pub fn retained() -> Retained {
-    if is_forked() {
-        return Retained::default();
-    }
-    let lists = lists();
-    let all = || lists.waiting().chain(&lists.graphs);
-    let graphs = lists.graphs.iter().filter(|one| one.is_in_graph());
-    Retained {
-        owners: all().count(),
-        bytes: all().fold(0, |sum, one| sum.saturating_add(one.freeing.bytes)),
-        open: lists.open.iter().map(|(_, owners)| owners.len()).sum(),
-        captured: graphs.count(),
-        in_progress: EXISTING
-            .load(Ordering::SeqCst)
-            .saturating_sub(all().count()),
-    }
-}
-
-/// How many owners are kept because their data was read in a capture: a graph may be launched long after its consumer
-/// has let go of the tensor.
-///
-/// When such a graph is destroyed, and everything that was made of it, its owners wait for their consumers alone, and are
-/// dropped by [`collect`]. CUDA before 11.3 cannot tell; then they stay until [`release_captured`].
-///
-/// ```
-/// assert_eq!(dlpack_core::stream::captured(), 0);
-/// ```
-#[must_use]
-pub fn captured() -> usize {
-    retained().captured
 }
 
 /// Drops the owners of data that was read in captures, as [`collect`] does: what is running still is not waited for.

@@ -6,7 +6,7 @@ use crate::{Device, Error, request::Consumer};
 
 /// That there is nothing to order.
 pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
-    if device.device_type.api().is_none() {
+    if device.device_type.stream_api().is_none() {
         return Ok(());
     }
     match producer(device, queue) {

@@ -1,10 +1,10 @@
-//! What can be asked of any tensor, written once: for one that is described, and for one that is viewed.
+//! Accessors that `Descriptor` and `TensorRef` share, declared once.
 
-/// The methods over the fields that both have. `$list` is the type that shape and strides are borrowed as, `$of` the calls
-/// that lead from a value to one of the two, and the others are where shape and strides are.
+/// Declares the accessors. `$list` is the return type of `shape` and `strides`. `$of` is the call chain in the doc tests,
+/// from a value to one of the two types. The other arguments name the fields of shape and strides.
 macro_rules! accessors {
     ($list:ty, $of:literal, $shape:ident $(.$shape_of:ident())?, $strides:ident $(.$strides_of:ident())?) => {
-        /// The extents, one an axis.
+        /// The shape: the size of each axis.
         ///
         /// ```
         /// use dlpack_core::DLPack;
@@ -17,7 +17,7 @@ macro_rules! accessors {
             self.$shape$(.$shape_of())?
         }
 
-        /// The strides in items, one an axis; computed where a producer left them out.
+        /// The strides in items, one for each axis; computed if the producer left them out.
         ///
         /// ```
         /// use dlpack_core::DLPack;
@@ -43,7 +43,7 @@ macro_rules! accessors {
             self.dtype
         }
 
-        /// Where the memory lies.
+        /// The device that the memory is on.
         ///
         /// ```
         /// use dlpack_core::{DLPack, Device};
@@ -56,8 +56,8 @@ macro_rules! accessors {
             self.device
         }
 
-        /// The address of the first element; on a device of handles, the handle. An export of ours without elements has
-        /// the address null.
+        /// The address of the first element, or the handle on a device that uses handles. An export of this crate without
+        /// elements has a null address.
         ///
         /// ```
         /// use dlpack_core::DLPack;
@@ -71,7 +71,7 @@ macro_rules! accessors {
             self.data
         }
 
-        /// The bytes from the handle to the first element; 0 wherever `as_ptr` is an address.
+        /// The offset in bytes from the handle to the first element; 0 if `as_ptr` is an address.
         ///
         /// ```
         /// use dlpack_core::DLPack;
@@ -84,7 +84,7 @@ macro_rules! accessors {
             self.byte_offset
         }
 
-        /// The bytes that the items take when they are stored one after another.
+        /// The size in bytes of all items without gaps.
         ///
         /// ```
         /// use dlpack_core::DLPack;
@@ -97,7 +97,7 @@ macro_rules! accessors {
             $crate::layout::extent::packed_bytes(self.shape(), self.dtype).unwrap_or(0)
         }
 
-        /// Whether whoever gets the tensor must not write to it. One in the struct from before DLPack 1.0 cannot say, and
+        /// Whether consumers must not write to the tensor. A legacy tensor (before DLPack 1.0) has no flag for this, and
         /// counts as read-only.
         ///
         /// ```

@@ -140,7 +140,7 @@ impl<T: Plain> Access<T> for PlainAccess {
     #[inline(always)]
     unsafe fn read(at: *const T, shared: bool) -> T {
         // SAFETY: same contract as this function's: `at` is the address of an element.
-        unsafe { items::read(at, shared) }
+        unsafe { items::read_item(at, shared) }
     }
 
     #[inline(always)]

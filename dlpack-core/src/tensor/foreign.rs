@@ -1,4 +1,4 @@
-//! Checks a struct that somebody else filled, before anything is read by it.
+//! Checks a foreign struct before its shape, strides or elements are used.
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;
@@ -8,12 +8,15 @@ use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
 use crate::{DataType, Device, Error, abi, error};
 
-/// Everything that later reads rely on.
-/// Gives the strides if the producer left them out.
+/// Checks everything that later reads rely on.
+/// Returns C-order strides if the producer left `strides` null.
 // LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14
-pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i64]>>, Error> {
-    let shape = shape_of(tensor)?;
-    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+pub(super) fn check_tensor(
+    tensor: &abi::DLTensor,
+    flags: u64,
+) -> Result<Option<Box<[i64]>>, Error> {
+    let shape = read_shape(tensor)?;
+    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
     let device = Device::from(tensor.device);
     if !device.device_type.is_known() {
@@ -31,7 +34,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     packed_bytes(shape, dtype).ok_or_else(|| Error::too_large(shape))?;
 
     let computed = if strides.is_none() {
-        let mut strides = error::list(shape)?.into_boxed_slice();
+        let mut strides = error::copy_list(shape)?.into_boxed_slice();
         extent::fill_row_major(&mut strides, shape, 1);
         Some(strides)
     } else {
@@ -41,11 +44,11 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
         return Ok(computed);
     }
     if tensor.data.is_null() && device.device_type.is_addressable() {
-        return malformed("data is null although there are elements", 0);
+        return reject_malformed("data is null although there are elements", 0);
     }
     let strides = computed.as_deref().or(strides).unwrap_or_default();
     if !fits_memory(tensor, shape, strides, dtype) {
-        return malformed(
+        return reject_malformed(
             "byte_offset and strides lead out of memory, byte_offset",
             tensor.byte_offset,
         );
@@ -53,7 +56,7 @@ pub(super) fn check(tensor: &abi::DLTensor, flags: u64) -> Result<Option<Box<[i6
     Ok(computed)
 }
 
-/// That a struct can be read where it is: nothing of one elsewhere is, its deleter included.
+/// Checks that a struct is aligned, so that its fields can be read. A misaligned struct cannot even be released.
 ///
 /// # Errors
 ///
@@ -63,70 +66,73 @@ pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
         return Ok(());
     }
     const { assert!(align_of::<T>() <= 8) };
-    malformed(
+    reject_malformed(
         "the address of the struct is no multiple of 8",
         tensor.as_ptr().addr(),
     )
 }
 
 #[cold]
-pub(crate) fn malformed<T>(what: &'static str, found: impl TryInto<i64>) -> Result<T, Error> {
+pub(crate) fn reject_malformed<T>(
+    what: &'static str,
+    found: impl TryInto<i64>,
+) -> Result<T, Error> {
     let found = found.try_into().unwrap_or(i64::MAX);
     Err(Error::Malformed { what, found })
 }
 
-/// The extents that a tensor names, of any number: nothing else of it is read.
-pub(crate) fn shape_of(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
-    // SAFETY: whoever fills a tensor gives each pointer so many entries, or null.
+/// Returns the shape of a tensor, with entries of any value. Reads only `shape` and `ndim`.
+pub(crate) fn read_shape(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
+    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
     let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
     shape.map_or_else(
-        || malformed("shape is null although ndim is not 0", tensor.ndim),
+        || reject_malformed("shape is null although ndim is not 0", tensor.ndim),
         Ok,
     )
 }
 
-/// The list behind a pointer of a tensor, if there is one.
+/// Returns the shape or strides behind a pointer of a tensor, or `None` if the pointer is null and `ndim` is not 0.
 ///
 /// # Errors
 ///
-/// So many axes as no tensor has, or a list that cannot be read where it is.
+/// `ndim` is negative or above the supported maximum, or `start` is misaligned.
 ///
 /// # Safety
 ///
-/// `start` is null or has `ndim` entries, which nobody changes.
+/// `start` is null or has `ndim` entries, which do not change during `'a`.
 #[inline]
 pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]>, Error> {
     let rank = usize::try_from(ndim).unwrap_or(usize::MAX);
     if rank > MAX_RANK || !start.is_aligned() {
-        return unreadable(start, ndim);
+        return reject_list(start, ndim);
     }
     let is_there = rank == 0 || !start.is_null();
-    Ok(is_there.then(|| list(start, ndim)))
+    Ok(is_there.then(|| read_list(start, ndim)))
 }
 
 #[cold]
-fn unreadable<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
+fn reject_list<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
     match usize::try_from(ndim) {
-        Err(_) => malformed("ndim is negative", ndim),
+        Err(_) => reject_malformed("ndim is negative", ndim),
         Ok(found) if found > MAX_RANK => Err(Error::TooManyAxes {
             found,
             most: MAX_RANK,
         }),
-        Ok(_) => malformed(
+        Ok(_) => reject_malformed(
             "the address of shape or strides is no multiple of 8",
             start.addr(),
         ),
     }
 }
 
-/// Whether every item has an address, counted from that of the first.
+/// Whether every item lies inside the address space.
 #[inline]
 fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
     let fits = || {
-        let reach = extent::reach(shape, strides)?;
+        let reach = extent::reached_items(shape, strides)?;
         let bits = dtype.itemsize_bits();
-        let first = extent::bytes(reach.min, bits, 0)?;
-        let end = extent::bytes(reach.max, bits, bits + 7)?;
+        let first = extent::bytes_of_items(reach.min, bits, 0)?;
+        let end = extent::bytes_of_items(reach.max, bits, bits + 7)?;
         isize::try_from(end.checked_sub(first)?).ok()?;
         let offset = isize::try_from(tensor.byte_offset).ok()?;
         let start = tensor.data.addr().checked_add_signed(offset)?;
@@ -136,12 +142,12 @@ fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: Da
     fits().is_some()
 }
 
-/// The list behind a pointer of a tensor; empty where there is none.
-pub(super) fn list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
+/// Returns the shape or strides behind a pointer of a tensor; empty if the pointer is null.
+pub(super) fn read_list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
     match usize::try_from(ndim) {
         Ok(len) if len > 0 && !start.is_null() => {
-            // SAFETY: a tensor's lists are null or have `ndim` entries, which nobody changes while
-            // its owner lives (`from_raw`); alignment was checked before the first call.
+            // SAFETY: a tensor's shape and strides are null or have `ndim` entries, which do not change while its owner
+            // lives (`Managed::from_raw`); `list_at` checked the alignment before the first call.
             unsafe { slice::from_raw_parts(start, len) }
         }
         _ => &[],

@@ -1,4 +1,4 @@
-//! The items of a tensor one by one, or a block of them at a time; atomically where others may write.
+//! Iteration over the items of a tensor, in blocks where possible. Shared memory is read by atomic loads.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use core::iter::FusedIterator;
@@ -7,14 +7,15 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
-use crate::memory::{atomic, gather::gather};
+use crate::memory::atomic::{self, LINE_ALIGNMENT};
+use crate::memory::gather::gather;
 use crate::tensor::array_element::{Access, ArrayElement};
 
-/// The items of a tensor, in row-major order of their indices.
+/// An iterator over the items of a tensor, in C order of their indices.
 ///
-/// What consumes them all, such as `sum`, `max`, `for_each` and `fold`, is as quick as a loop over a slice, or nearly so; a
-/// `for` loop takes some instructions more for each item. Where [others may write](crate::soundness#who-may-write), the former
-/// read up to 2 KB ahead of what they hand out.
+/// Methods that consume all items, such as `sum`, `max`, `for_each` and `fold`, are about as fast as a loop over a slice.
+/// A `for` loop takes a few more instructions for each item. On memory that is
+/// [shared with writers](crate::soundness#who-may-write), these methods read up to 2 KB ahead of the current item.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -25,8 +26,8 @@ use crate::tensor::array_element::{Access, ArrayElement};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Items<'a, S> {
-    /// Those of items of type `S`, in strides of its scalar.
-    pub(crate) positions: Positions<'a>,
+    /// The positions of items of type `S`, in units of its scalar.
+    pub(crate) positions: ItemOffsets<'a>,
     pub(crate) data: *mut u8,
     pub(crate) shared: bool,
     pub(crate) lifetime: PhantomData<&'a [S]>,
@@ -38,14 +39,14 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     #[inline]
     fn next(&mut self) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.next()?);
-        // SAFETY: an item of the tensor, which is an `S` (`positions`).
+        // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
         Some(unsafe { S::Access::read(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.nth(n)?);
-        // SAFETY: as above.
+        // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
         Some(unsafe { S::Access::read(item.cast(), self.shared) })
     }
 
@@ -74,23 +75,24 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
             while let Some((start, len)) = self.positions.next_run() {
                 let start = self.data.wrapping_offset(start).cast::<S>();
                 for index in 0..len {
-                    // SAFETY: an item of the tensor, which is an `S` (`positions`).
-                    let item = unsafe { S::Access::read(start.wrapping_add(index), false) };
-                    result = f(result, item);
+                    // SAFETY: `next_run` only returns items of the tensor, and these are values of `S`.
+                    result = f(result, unsafe {
+                        S::Access::read(start.wrapping_add(index), false)
+                    });
                 }
             }
             return result;
         }
-        let mut block = MaybeUninit::<Block<S>>::uninit();
+        let mut block = MaybeUninit::<ItemBuffer<S>>::uninit();
         let items = block.as_mut_ptr().cast::<S>();
-        while self.positions.left() > 0 {
-            let (from, to, room) = (self.data, items.cast(), Block::<S>::ROOM);
-            // SAFETY: there is room, for items which are `scalars` of those that the positions count; `data` is theirs.
-            let count = unsafe { (self.positions).fill(from, scalars, to, room, self.shared) };
-            // SAFETY: so many were just written, each with the bytes of an item.
+        while self.positions.remaining_items() > 0 {
+            let (from, to, room) = (self.data, items.cast(), ItemBuffer::<S>::CAPACITY);
+            // SAFETY: the block has capacity for `room` items of `scalars` units each, and `positions` counts from `data`.
+            let count = unsafe { (self.positions).copy_next(from, scalars, to, room, self.shared) };
+            // SAFETY: `copy_next` has just written `count` items to the block.
             unsafe { S::Access::make_values(items, count) };
             for index in 0..count {
-                // SAFETY: as above, and now they are values.
+                // SAFETY: `copy_next` has written this item, and `make_values` has made it a value of `S`.
                 result = f(result, unsafe { items.wrapping_add(index).read() });
             }
         }
@@ -98,41 +100,80 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     }
 }
 
+impl<S: Plain> Items<'_, S> {
+    /// If the items that are left are contiguous, and lines of them can be loaded: how many come before the first line, and
+    /// where that is.
+    #[inline]
+    pub(super) fn find_lines(&self) -> Option<(usize, *const u8)> {
+        let next = self.data.wrapping_offset(self.positions.at);
+        let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
+        let bytes = size_of::<S>();
+        let is_contiguous = self.positions.runs.rest == 0 && self.positions.pitch == bytes as isize;
+        let fits = is_contiguous && front % bytes == 0;
+        fits.then(|| (front / bytes, next.wrapping_add(front).cast_const()))
+    }
+
+    /// Passes over items.
+    pub(super) fn skip_items(&mut self, count: usize) {
+        if let Some(last) = count.checked_sub(1) {
+            self.positions.nth(last);
+        }
+    }
+
+    /// Loads the next `count` items into the front of an array, where they are values.
+    #[inline(never)]
+    pub(super) fn load_batch<const N: usize>(&mut self, count: usize) -> [MaybeUninit<S>; N] {
+        let mut batch = [const { MaybeUninit::<S>::uninit() }; N];
+        let to = batch.as_mut_ptr().cast::<S>();
+        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        let mut done = 0;
+        while done < count {
+            let (from, shared) = (self.data, self.shared);
+            let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
+            // SAFETY: the items of the tensor are `scalars` of those that the positions count; there is room for `N`.
+            let more = unsafe { (self.positions).copy_next(from, scalars, to, room, shared) };
+            assert!(more > 0, "as many items as the positions count");
+            done += more;
+        }
+        // SAFETY: so many were written right above.
+        unsafe { make_values(to, count) };
+        batch
+    }
+}
+
 impl<S: ArrayElement> ExactSizeIterator for Items<'_, S> {}
 impl<S: ArrayElement> FusedIterator for Items<'_, S> {}
 
-/// Room for the items that are read or written at a time, one at least: few enough to stay in the nearest cache, and so many
-/// that what is done once a block does not count.
+/// A buffer for the items that are read or written at a time, at least one. It is small enough for the L1 cache, and large
+/// enough that the overhead of a block is negligible.
 #[repr(C, align(64))]
-pub(crate) union Block<T> {
+pub(crate) union ItemBuffer<T> {
     one: ManuallyDrop<MaybeUninit<T>>,
     many: [MaybeUninit<u8>; 2048],
 }
 
-impl<T> Block<T> {
-    /// How many there is room for.
-    pub(crate) const ROOM: usize = match size_of::<T>() {
+impl<T> ItemBuffer<T> {
+    /// The capacity in items.
+    pub(crate) const CAPACITY: usize = match size_of::<T>() {
         0 => usize::MAX,
         bytes => size_of::<Self>() / bytes,
     };
 }
 
-/// Reads an item, atomically if others may be writing it.
+/// Reads one item, by atomic loads if the memory is shared with writers.
 ///
 /// # Safety
 ///
-/// `item` is the address of an item of a tensor that is viewed, which is an `S`; `shared` is what its
-/// view says.
+/// `item` is the address of an item of type `S` of a viewed tensor, and `shared` is the field of that view.
 #[inline(always)]
-pub(crate) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
+pub(crate) unsafe fn read_item<S: Plain>(item: *const S, shared: bool) -> S {
     if !shared {
-        // SAFETY: whoever made the tensor knows its items to be readable, and nobody writes them.
-        // Any address will do. A `Plain` value is no more than its bytes, so reading it does not
-        // take it away from there.
+        // SAFETY: by this function's contract the item is readable, and it is not `shared`, so it is not written. The
+        // address need not be aligned. A `Plain` value is only its bytes, so reading it does not move it out of the tensor.
         return unsafe { item.read_unaligned() };
     }
     let mut value = MaybeUninit::<S>::uninit();
-    // SAFETY: as above, but that others may write; Rust code does so atomically.
+    // SAFETY: by this function's contract the item is readable; Rust code writes to shared items only by atomics.
     unsafe {
         atomic::load(
             item.cast(),
@@ -141,49 +182,49 @@ pub(crate) unsafe fn read<S: Plain>(item: *const S, shared: bool) -> S {
             align_of::<S>(),
         )
     };
-    // SAFETY: every byte was just written with those of an item.
+    // SAFETY: `load` has just written every byte of `value`, from an item of type `S`.
     unsafe { make_values(value.as_mut_ptr(), 1) };
-    // SAFETY: now it is a value.
+    // SAFETY: `make_values` has made the bytes a value of `S`.
     unsafe { value.assume_init() }
 }
 
-/// The distances in bytes of all items from the first one, in row-major order of their indices.
+/// The byte offsets of all items from the first item, in C order of their indices.
 ///
-/// They come as runs of items that lie at equal distances: as many axes from the last one on as continue each other. The other
-/// axes lead from run to run.
+/// The items are iterated in runs of equal stride. A run covers as many of the last axes as can be merged into one; the
+/// other axes lead from run to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Positions<'a> {
-    /// That of the next item, if `here` is not 0; else what would follow the last one of its run.
+pub(crate) struct ItemOffsets<'a> {
+    /// The offset of the next item, or the end of the last run if `here` is 0.
     at: isize,
-    /// How many items of its run are left, that one included.
+    /// The number of items left in the current run, including the next one.
     here: usize,
-    /// From one item of a run to the next, in bytes.
+    /// The stride within a run, in bytes.
     pitch: isize,
-    runs: Runs<'a>,
+    runs: RunState<'a>,
 }
 
-/// What leads from run to run.
+/// The axes that lead from run to run, and the position on them.
 #[derive(Clone, Copy, Debug)]
-struct Runs<'a> {
-    /// The items in all runs behind this one.
+struct RunState<'a> {
+    /// The number of items in all later runs.
     rest: usize,
-    /// The items of a run.
+    /// The number of items in a run.
     len: usize,
-    /// From one item of a run to the next, in units of so many bytes, as all strides are.
+    /// The stride within a run, in units of `unit` bytes, as all strides here.
     step: i64,
     unit: usize,
-    /// How many runs came before this one, and the axes that lead from run to run.
+    /// The number of runs before this one. `shape` and `strides` are those of the axes that lead from run to run.
     turns: i64,
     shape: &'a [i64],
     strides: &'a [i64],
 }
 
-impl<'a> Positions<'a> {
-    /// Those of a tensor with strides in units of so many bytes.
+impl<'a> ItemOffsets<'a> {
+    /// The offsets of the items of a tensor with strides in units of `unit` bytes.
     pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
-        let items = extent::count(shape).unwrap_or(0);
+        let items = extent::count_items(shape).unwrap_or(0);
         let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
-        // Without items, the extents mean nothing.
+        // If one axis is empty, the product of the other sizes may overflow.
         while let Some(axis) = axes.checked_sub(1).filter(|_| items > 0) {
             let extent = shape[axis];
             if len == 1 {
@@ -194,13 +235,13 @@ impl<'a> Positions<'a> {
             len *= extent;
             axes = axis;
         }
-        let (items, len) = (size(items), size(len));
+        let (items, len) = (to_count(items), to_count(len));
         let here = len.min(items);
         Self {
             at: 0,
             here,
-            pitch: distance(step, unit),
-            runs: Runs {
+            pitch: to_bytes(step, unit),
+            runs: RunState {
                 rest: items - here,
                 len,
                 step,
@@ -212,39 +253,39 @@ impl<'a> Positions<'a> {
         }
     }
 
-    /// Whether the items of each run, of so many units, lie one after another.
+    /// Whether the items of each run are contiguous, if an item has this many units.
     fn are_contiguous(&self, units: usize) -> bool {
-        self.runs.len == 1 || self.runs.step == extent_of(units)
+        self.runs.len == 1 || self.runs.step == to_axis_size(units)
     }
 
     #[inline]
-    fn left(&self) -> usize {
+    pub(crate) fn remaining_items(&self) -> usize {
         self.here + self.runs.rest
     }
 
-    /// What is left of a run: where it goes on, and how many there are.
-    fn next_run(&mut self) -> Option<(isize, usize)> {
-        if self.here == 0 && !self.turn(1) {
+    /// Returns the rest of the current run, or the next run: the offset of its first item, and the number of items.
+    pub(crate) fn next_run(&mut self) -> Option<(isize, usize)> {
+        if self.here == 0 && !self.advance_runs(1) {
             return None;
         }
         let run = (self.at, self.here);
-        self.pass(self.here);
+        self.skip_items(self.here);
         Some(run)
     }
 
-    /// Passes over items of this run.
+    /// Skips items of the current run.
     #[inline(always)]
-    fn pass(&mut self, items: usize) {
+    pub(crate) fn skip_items(&mut self, items: usize) {
         self.at = (self.at).wrapping_add(self.pitch.wrapping_mul(items as isize));
         self.here -= items;
     }
 
-    /// From the end of a run to the start of another, so many runs further on, if there is one.
+    /// Advances from the end of a run by this many runs. Returns false if there is no such run.
     #[inline(always)]
-    fn turn(&mut self, runs: usize) -> bool {
-        // Apart, so that the compiler can keep all else in registers.
+    fn advance_runs(&mut self, runs: usize) -> bool {
+        // A copy of the state lets the compiler keep the other fields in registers.
         let mut apart = self.runs;
-        let start = apart.turn(self.at, runs);
+        let start = apart.advance_runs(self.at, runs);
         self.runs = apart;
         let Some(start) = start else {
             return false;
@@ -253,13 +294,75 @@ impl<'a> Positions<'a> {
         true
     }
 
-    /// Copies the next items to where nobody else writes, as many as there are and as there is room for; returns how many.
+    /// Whether the items of each run are contiguous elements of `T`, and have so many bytes or more.
+    pub(crate) fn has_runs_of<T: Plain>(&self, bytes: usize) -> bool {
+        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
+        self.are_contiguous(scalars) && self.runs.len * size_of::<T>() >= bytes
+    }
+
+    /// Where the next element of `T` lies, and how many elements are contiguous from there on; `None` if none is left, or if
+    /// they are not.
+    #[inline]
+    pub(crate) fn contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
+        let is_there = self.here > 0 || self.advance_runs(1);
+        let is_contiguous = is_there && self.pitch == size_of::<T>() as isize;
+        is_contiguous.then_some((self.at, self.here))
+    }
+
+    /// Copies the next elements, one at least if one is left, and `room` at most; returns how many. Others may write them
+    /// meanwhile.
     ///
     /// # Safety
     ///
-    /// The items lie at these positions from `data`, so many units each; the processor can read them, and others may write
-    /// them if they are `shared`. `room` of them, one at least, may be written to `to`.
-    unsafe fn fill(
+    /// Elements of a viewed tensor lie at these positions from `data`; `to` has room for so many, and nobody else has it.
+    pub(crate) unsafe fn load<T: Plain>(
+        &mut self,
+        data: *mut u8,
+        to: *mut T,
+        room: usize,
+    ) -> usize {
+        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
+        // SAFETY: the caller's promises; an element is so many scalars, which the positions count.
+        unsafe { self.copy_next(data, scalars, to.cast(), room, true) }
+    }
+
+    /// Writes the next `count` elements. Others may read and write them meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// That many elements of a viewed tensor lie at these positions from `data`, and may be written as `memory/atomic.rs`
+    /// does; `values` has as many, which nobody writes.
+    pub(crate) unsafe fn store<T: Plain>(&mut self, data: *mut u8, values: *const T, count: usize) {
+        let mut values = values.cast::<u8>();
+        let mut left = count;
+        while left > 0 && (self.here > 0 || self.advance_runs(1)) {
+            let items = self.here.min(left);
+            let place = data.wrapping_offset(self.at);
+            if self.pitch == size_of::<T>() as isize {
+                let bytes = items * size_of::<T>();
+                // SAFETY: the caller's elements, contiguous on both sides.
+                unsafe { atomic::store(values, place, bytes, align_of::<T>()) };
+            } else {
+                for index in 0..items {
+                    let (from, far) = (index * size_of::<T>(), self.pitch * index as isize);
+                    let (from, to) = (values.wrapping_add(from), place.wrapping_offset(far));
+                    // SAFETY: one of the caller's elements.
+                    unsafe { atomic::store(from, to, size_of::<T>(), align_of::<T>()) };
+                }
+            }
+            values = values.wrapping_add(items * size_of::<T>());
+            left -= items;
+            self.skip_items(items);
+        }
+    }
+
+    /// Copies the next items to `to`, as many as there are and as fit into `room`. Returns their number.
+    ///
+    /// # Safety
+    ///
+    /// The items are at these positions from `data`, with `units` units each. The CPU can read them; if they are `shared`,
+    /// other code may write to them. `to` is valid for writes of `room` items, at least one, and no other code accesses it.
+    unsafe fn copy_next(
         &mut self,
         data: *mut u8,
         units: usize,
@@ -269,69 +372,70 @@ impl<'a> Positions<'a> {
     ) -> usize {
         let unit = self.runs.unit;
         let mut done = 0;
-        while done < room && (self.here > 0 || self.turn(1)) {
+        while done < room && (self.here > 0 || self.advance_runs(1)) {
             let (free, here) = (room - done, self.here);
             if here > free && done > 0 {
-                // The rest of the room is not worth another copy.
+                // The remaining capacity is too small to be worth another copy.
                 break;
             }
             let items = here.min(free);
             let from = data.wrapping_offset(self.at);
             let to = to.wrapping_add(done * units * unit);
-            // Short runs along the axis that leads from one to the next are copied together.
+            // Short runs along the axis that leads from one to the next are copied in one call.
             let runs = &mut self.runs;
             let (mut rows, mut leap) = (1, 0);
             let last = runs.shape.len().checked_sub(1);
             if let Some(last) = last.filter(|_| here == runs.len) {
                 let turns = runs.shape[last] - runs.turns % runs.shape[last];
-                rows = size(turns).min(free / here).max(1);
-                runs.turns += extent_of(rows - 1);
+                rows = to_count(turns).min(free / here).max(1);
+                runs.turns += to_axis_size(rows - 1);
                 leap = runs.strides[last];
             }
             let step = runs.step;
             runs.rest -= (rows - 1) * runs.len;
             if rows == 1 && shared && self.are_contiguous(units) {
                 let alignment = unit | from.addr();
-                // SAFETY: as below.
+                // SAFETY: these are contiguous items of the tensor, which are readable by this function's contract; `items`
+                // is at most the free capacity of `to`.
                 unsafe { atomic::load(from, to, items * units * unit, alignment) };
             } else {
-                let shape = [rows, items, units].map(extent_of);
+                let shape = [rows, items, units].map(to_axis_size);
                 // SAFETY:
-                // 1. these are items of the tensor, in rows each of which begins a turn of the last axis further on;
-                // 2. there is room for them, and nobody else has it;
-                // 3. nobody writes to the items but if they are shared, and then as the caller says.
+                // 1. these are items of the tensor: each row starts one index further along the last axis of `runs`;
+                // 2. `to` has capacity for them, and no other code accesses it, by this function's contract;
+                // 3. the items have writers only if they are `shared`, and then Rust code writes to them by atomics.
                 unsafe { gather(from, &shape, &[leap, step, 1], unit, to, shared) };
             }
-            let far = distance(leap.wrapping_mul(extent_of(rows - 1)), unit);
+            let far = to_bytes(leap.wrapping_mul(to_axis_size(rows - 1)), unit);
             self.at = self.at.wrapping_add(far);
-            self.pass(items);
+            self.skip_items(items);
             done += rows * items;
         }
         done
     }
 }
 
-impl Iterator for Positions<'_> {
+impl Iterator for ItemOffsets<'_> {
     type Item = isize;
 
     #[inline]
     fn next(&mut self) -> Option<isize> {
-        if self.here == 0 && !self.turn(1) {
+        if self.here == 0 && !self.advance_runs(1) {
             return None;
         }
         let at = self.at;
-        self.pass(1);
+        self.skip_items(1);
         Some(at)
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<isize> {
         match n.checked_sub(self.here) {
-            None => self.pass(n),
+            None => self.skip_items(n),
             Some(beyond) => {
-                self.pass(self.here);
-                if self.turn((beyond / self.runs.len).saturating_add(1)) {
-                    self.pass(beyond % self.runs.len);
+                self.skip_items(self.here);
+                if self.advance_runs((beyond / self.runs.len).saturating_add(1)) {
+                    self.skip_items(beyond % self.runs.len);
                 }
             }
         }
@@ -340,23 +444,26 @@ impl Iterator for Positions<'_> {
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left(), Some(self.left()))
+        (self.remaining_items(), Some(self.remaining_items()))
     }
 }
 
-impl Runs<'_> {
-    /// From the end of a run to the start of another, so many runs further on, if there is one; else nothing is left.
+impl RunState<'_> {
+    /// Advances from the end of a run by this many runs, and returns the start of that run, or `None` if there is none.
     #[cold]
-    fn turn(&mut self, end: isize, runs: usize) -> Option<isize> {
+    fn advance_runs(&mut self, end: isize, runs: usize) -> Option<isize> {
         let items = runs.checked_mul(self.len);
         let Some(rest) = items.and_then(|items| self.rest.checked_sub(items)) else {
             self.rest = 0;
             return None;
         };
         self.rest = rest;
-        // In units, from the end of this run.
-        let mut far = self.step.wrapping_mul(extent_of(self.len)).wrapping_neg();
-        let (mut turns, mut carry) = (self.turns, extent_of(runs));
+        // In units, relative to the end of the current run.
+        let mut far = self
+            .step
+            .wrapping_mul(to_axis_size(self.len))
+            .wrapping_neg();
+        let (mut turns, mut carry) = (self.turns, to_axis_size(runs));
         self.turns += carry;
         for axis in (0..self.shape.len()).rev() {
             let extent = self.shape[axis];
@@ -372,22 +479,22 @@ impl Runs<'_> {
                 break;
             }
         }
-        Some(end.wrapping_add(distance(far, self.unit)))
+        Some(end.wrapping_add(to_bytes(far, self.unit)))
     }
 }
 
-/// A number of items, none of them negative.
-fn size(items: i64) -> usize {
+/// Converts a number of items, which is never negative.
+fn to_count(items: i64) -> usize {
     usize::try_from(items).unwrap_or(0)
 }
 
-/// The same as an extent.
-fn extent_of(items: usize) -> i64 {
+/// Converts a number of items to the type of sizes and strides.
+fn to_axis_size(items: usize) -> i64 {
     i64::try_from(items).unwrap_or(i64::MAX)
 }
 
-/// So many units in bytes; none if that leads nowhere.
-fn distance(units: i64, unit: usize) -> isize {
+/// Converts a distance from units to bytes; 0 if it does not fit, in which case it is not used.
+fn to_bytes(units: i64, unit: usize) -> isize {
     let units = isize::try_from(units).unwrap_or(0);
     units.wrapping_mul(unit as isize)
 }

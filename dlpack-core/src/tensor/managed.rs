@@ -1,68 +1,68 @@
-//! [`Managed`]: a tensor that somebody exported, ours or foreign, and the duty to call its deleter once.
+//! [`Managed`]: the owner of an exported tensor, from this crate or foreign. It calls the deleter once.
 #![expect(unsafe_code, reason = "owns tensors behind pointers of C")]
 
 use alloc::boxed::Box;
 use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
-use crate::tensor::c_struct::{Deleter, LegacyDeleter, Struct};
+use crate::tensor::c_struct::{Deleter, LegacyDeleter, ManagedStruct};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
 use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
 
-/// An exported tensor, in the struct of either version, together with its memory.
+/// An exported tensor together with its memory, in the versioned or the legacy struct.
 ///
-/// Dropping it calls the deleter, on whatever thread that happens.
+/// Dropping it calls the deleter, on the thread that drops it.
 ///
 /// ```
 /// use dlpack_core::{DLPack, Managed};
 ///
 /// let exported: Managed = vec![1.0_f32, 2.0].into_dlpack()?;
-/// // Over a C boundary and back.
+/// // Through a C interface as a raw pointer.
 /// let pointer = exported.into_raw();
-/// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+/// // SAFETY: `pointer` comes from `into_raw`, and this is its only use.
 /// let imported = unsafe { Managed::from_raw(pointer) }?;
 /// assert_eq!(imported.view().as_slice::<f32>()?, [1.0, 2.0]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct Managed {
-    tensor: Struct,
-    /// Strides that the producer left out, computed from the shape.
+    tensor: ManagedStruct,
+    /// Computed from the shape, if the producer left the strides null.
     // LAY-04
     strides: Option<Box<[i64]>>,
-    /// What is known of a tensor of ours beside what its struct says.
-    ours: Option<Ours>,
-    /// Who may write: to a foreign tensor only we may, by the contract of `from_raw`, unless it is known to be shared.
+    /// Facts about an export of this crate that its struct does not contain; `None` for a foreign tensor.
+    export_facts: Option<ExportFacts>,
+    /// Write access. By the contract of `from_raw` a foreign tensor is exclusive, unless `shared` was called.
     pub(crate) access: Access,
 }
 
-/// What can be done with an exported block by who knows the type of its owner.
-pub(crate) struct BlockTable {
-    /// Where in the block the lists are.
+/// Functions of an export block, which depend on the type of its owner.
+pub(crate) struct BlockVtable {
+    /// The offset of shape and strides in the block.
     pub(crate) dims: usize,
-    /// Turns it into the legacy struct, where it stands.
+    /// Converts the struct in the block to the legacy struct, in place.
     pub(crate) to_legacy:
         unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
-    /// The stream that the owner's memory is written on, by the block's context.
+    /// Returns the stream that the owner's memory is written on, given the block's context.
     pub(crate) stream: unsafe fn(*mut c_void) -> Option<Queue>,
 }
 
-/// What an export from this crate remembers until it is given away as a pointer.
+/// Facts about an export of this crate, kept until it is given away as a pointer.
 #[derive(Clone, Copy)]
-pub(crate) struct Ours {
-    pub(crate) block: &'static BlockTable,
+pub(crate) struct ExportFacts {
+    pub(crate) block: &'static BlockVtable,
     pub(crate) legacy: LegacyPolicy,
-    /// Nobody had the memory before.
-    pub(crate) sole: bool,
+    /// Whether no other code can access the memory.
+    pub(crate) is_unique: bool,
 }
 
-// SAFETY: DLPack lets a consumer use and release a tensor on any thread; for ours, owners are `Send`.
+// SAFETY: DLPack lets a consumer use and release a tensor on any thread. Owners of our exports are `Send`.
 unsafe impl Send for Managed {}
-// SAFETY: through a shared reference a `Managed` is only read.
+// SAFETY: shared references to a `Managed` only read its struct.
 unsafe impl Sync for Managed {}
 
 static_assertions::assert_impl_all!(Managed: Send, Sync);
 
-/// Where the data of a tensor is: what its [`view`](Managed::view) says, which reads all else of it too.
+/// Returns the device of a tensor. Unlike [`view`](Managed::view), it reads no other field.
 ///
 /// ```
 /// use dlpack_core::{DLPack, Device, binding::device_of};
@@ -73,16 +73,16 @@ static_assertions::assert_impl_all!(Managed: Send, Sync);
 #[inline]
 #[must_use]
 pub fn device_of(tensor: &Managed) -> Device {
-    Device::from(tensor.tensor.head().device)
+    Device::from(tensor.tensor.dl_tensor().device)
 }
 
-/// As [`Managed::from_raw`], of a tensor that this crate gave: it was checked then.
+/// Takes ownership of a tensor that this crate exported. Unlike [`Managed::from_raw`], it does not check the tensor.
 ///
 /// ```
 /// use dlpack_core::{DLPack, binding::take_own};
 ///
 /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
-/// // SAFETY: it was given right above, and nobody else has it.
+/// // SAFETY: `into_raw` of this crate returned the pointer, and this is its only use.
 /// let tensor = unsafe { take_own(pointer) };
 /// assert_eq!(tensor.view().as_slice::<u8>()?, [1, 2]);
 /// # Ok::<(), dlpack_core::Error>(())
@@ -90,24 +90,29 @@ pub fn device_of(tensor: &Managed) -> Device {
 ///
 /// # Safety
 ///
-/// `tensor` comes from [`Managed::into_raw`] or [`hand_over`](crate::binding::hand_over) of this very crate, and nobody has
-/// written to the struct since. For the rest as for [`Managed::from_raw`].
+/// `tensor` comes from [`Managed::into_raw`] or [`hand_over`](crate::binding::hand_over) of this crate, and the struct has
+/// not been written to since. The contract of [`Managed::from_raw`] holds too.
 #[inline]
 #[must_use]
 pub unsafe fn take_own(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Managed {
-    Managed::new(Struct::Versioned(tensor), None, None, Access::Exclusive)
+    Managed::new(
+        ManagedStruct::Versioned(tensor),
+        None,
+        None,
+        Access::Exclusive,
+    )
 }
 
 impl Managed {
-    /// Takes over a tensor in the struct of DLPack 1.0 and later.
+    /// Takes ownership of a tensor in the versioned struct of DLPack 1.0 and later.
     ///
-    /// Another major version is released without a look at anything else.
+    /// A tensor of another major version is released without reading its other fields.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};
     ///
     /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
-    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+    /// // SAFETY: `pointer` comes from `into_raw`, and this is its only use.
     /// let managed = unsafe { Managed::from_raw(pointer) }?;
     /// assert_eq!(managed.view().shape(), [2]);
     /// # Ok::<(), dlpack_core::Error>(())
@@ -115,46 +120,46 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// Another major version, or a tensor that breaks the format or the limits of memory. The
-    /// deleter has been called then, unless the struct itself is not aligned: nothing of that is read.
+    /// Another major version, or a tensor that violates the format or exceeds the address space. The deleter has then been
+    /// called, unless the struct is misaligned, because then not even the deleter can be read.
     ///
     /// # Safety
     ///
-    /// - `tensor` points to a struct whose owner hands it over: nobody else uses it or its lists, or
-    ///   calls its deleter, and the deleter may be called on any thread.
-    /// - Where the version is known, `shape` and `strides` are null or have `ndim` entries, and every
-    ///   item that they reach from `data + byte_offset` is initialised memory of the device.
-    /// - While the result lives, nobody writes to memory that the processor can read, unless through it;
-    ///   or the caller calls [`Managed::shared`] before anything else. The flag `IS_COPIED` does not prove that nobody
-    ///   writes: it is a statement of the producer.
+    /// - `tensor` points to a struct whose ownership passes to this function: no other code uses the struct, its shape or
+    ///   strides, or calls its deleter, and the deleter may be called on any thread.
+    /// - If the major version is supported, `shape` and `strides` are null or have `ndim` entries, and every item that they
+    ///   reach from `data + byte_offset` is initialised memory of the device.
+    /// - While the result lives, host-readable memory is written only through it. Otherwise the caller calls
+    ///   [`Managed::shared`] before anything else. The flag `IS_COPIED` does not prove that there are no other writers: it is
+    ///   a statement of the producer.
     #[inline(always)]
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
-        // SAFETY: the caller's contract is that of `try_from_raw`.
+        // SAFETY: same contract as this function's: an owned struct, valid shape and strides, no other writers.
         unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
             if tensor.is_aligned() {
-                // SAFETY: the caller hands over the tensor, and this is its one release.
+                // SAFETY: by this function's contract the tensor is owned; `try_from_raw` failed, so it is released only here.
                 unsafe { abi::DLManagedTensorVersioned::release(tensor) }
             }
         })
     }
 
-    /// As [`Managed::from_raw`], but after an error the tensor is still the caller's.
+    /// Takes ownership of a versioned tensor like [`Managed::from_raw`], but on an error the caller keeps ownership.
     ///
     /// # Errors
     ///
-    /// As [`Managed::from_raw`].
+    /// The errors of [`Managed::from_raw`].
     ///
     /// # Safety
     ///
-    /// As [`Managed::from_raw`].
+    /// The contract of [`Managed::from_raw`].
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
         foreign::aligned(tensor)?;
-        // SAFETY: the caller hands over a struct of at least the fields that all versions share, of
-        // which this is the first.
+        // SAFETY: by this function's contract the struct has at least the fields that all versions share, and `version`
+        // is the first of them.
         let version = Version::from(unsafe { (*tensor.as_ptr()).version });
         if version.major != Version::CURRENT.major {
             return Err(Error::UnsupportedMajor {
@@ -162,18 +167,18 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let tensor = Struct::Versioned(tensor);
-        let strides = foreign::check(tensor.head(), tensor.flags())?;
+        let tensor = ManagedStruct::Versioned(tensor);
+        let strides = foreign::check_tensor(tensor.dl_tensor(), tensor.flags())?;
         Ok(Self::new(tensor, strides, None, Access::Exclusive))
     }
 
-    /// Takes over a tensor in the struct from before DLPack 1.0.
+    /// Takes ownership of a tensor in the legacy struct, from before DLPack 1.0.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};
     ///
     /// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
-    /// // SAFETY: `pointer` comes from `into_legacy`, and nobody else has it.
+    /// // SAFETY: `pointer` comes from `into_legacy`, and this is its only use.
     /// let managed = unsafe { Managed::from_legacy(pointer) }?;
     /// assert!(managed.view().is_read_only());
     /// # Ok::<(), dlpack_core::Error>(())
@@ -181,30 +186,30 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// As [`Managed::from_raw`], but for versions, which it has none.
+    /// The errors of [`Managed::from_raw`], except for the version, which a legacy struct does not have.
     ///
     /// # Safety
     ///
-    /// As [`Managed::from_raw`].
+    /// The contract of [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
         foreign::aligned(tensor)?;
-        let mut managed = Self::new(Struct::Legacy(tensor), None, None, Access::Exclusive);
-        managed.strides = foreign::check(managed.tensor.head(), managed.tensor.flags())?;
+        let mut managed = Self::new(ManagedStruct::Legacy(tensor), None, None, Access::Exclusive);
+        managed.strides =
+            foreign::check_tensor(managed.tensor.dl_tensor(), managed.tensor.flags())?;
         Ok(managed)
     }
 
-    /// The same tensor, with memory that all who get it may write: its elements are then read and written
-    /// in atomic words, and never lent as a slice.
+    /// Marks the memory as shared with writers: its elements are then read and written by atomic loads and stores, and never
+    /// borrowed as a slice.
     ///
-    /// This is how to take over a tensor from a language in which nobody can promise that a
-    /// producer keeps its hands off what it has shared; and how to give away one that is writable in
-    /// several hands. What is read-only stays so.
+    /// Use this to import a tensor from a language that cannot guarantee that the producer does not write to an exported
+    /// tensor. Use it also before giving away a tensor that several owners may write. A read-only tensor stays read-only.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Error, Managed};
     ///
     /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
-    /// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+    /// // SAFETY: `pointer` comes from `into_raw`, and this is its only use.
     /// let managed = unsafe { Managed::from_raw(pointer) }?.shared();
     /// assert_eq!(managed.view().to_vec::<u8>()?, [1, 2]);
     /// assert_eq!(managed.view().as_slice::<u8>(), Err(Error::MayChange));
@@ -219,67 +224,73 @@ impl Managed {
         self
     }
 
-    /// A tensor that was just made by this crate.
+    /// Wraps a tensor that this crate has just exported.
     #[inline]
-    pub(crate) fn ours(tensor: Struct, ours: Ours, access: Access) -> Self {
-        Self::new(tensor, None, Some(ours), access)
+    pub(crate) fn from_export(
+        tensor: ManagedStruct,
+        export_facts: ExportFacts,
+        access: Access,
+    ) -> Self {
+        Self::new(tensor, None, Some(export_facts), access)
     }
 
     #[inline]
     fn new(
-        tensor: Struct,
+        tensor: ManagedStruct,
         strides: Option<Box<[i64]>>,
-        ours: Option<Ours>,
+        export_facts: Option<ExportFacts>,
         access: Access,
     ) -> Self {
         Self {
             tensor,
             strides,
-            ours,
+            export_facts,
             access,
         }
     }
 
-    /// The same export in the legacy struct. Only for a block of ours.
-    pub(crate) fn legacy_in_place(self) -> Self {
-        let (Struct::Versioned(tensor), Some(ours)) = (self.tensor, self.ours) else {
+    /// Converts an export of this crate to the legacy struct, in place. A foreign tensor is returned unchanged.
+    pub(crate) fn into_legacy_in_place(self) -> Self {
+        let (ManagedStruct::Versioned(tensor), Some(export_facts)) =
+            (self.tensor, self.export_facts)
+        else {
             return self;
         };
         let access = self.access;
-        self.forget();
-        // SAFETY: `to_legacy` belongs to this very block, which nobody else uses.
-        let tensor = Struct::Legacy(unsafe { (ours.block.to_legacy)(tensor) });
-        Self::new(tensor, None, Some(ours), access)
+        self.forget_struct();
+        // SAFETY: `to_legacy` belongs to the block that contains this struct, and `self`, its only owner, was forgotten.
+        let tensor = ManagedStruct::Legacy(unsafe { (export_facts.block.to_legacy)(tensor) });
+        Self::new(tensor, None, Some(export_facts), access)
     }
 
-    /// A tensor of ours that nobody has seen yet, in the form that the plan asks for. The legacy struct only where that
-    /// can say all there is to say.
-    pub(crate) fn stamped(self, plan: &Plan) -> Self {
+    /// Converts a new export to the struct and flags that the plan requests. A plan requests the legacy struct only if that
+    /// struct can express the tensor.
+    pub(crate) fn with_plan(self, plan: &Plan) -> Self {
         if plan.abi == Abi::Legacy {
-            return self.legacy_in_place();
+            return self.into_legacy_in_place();
         }
-        if let Struct::Versioned(tensor) = self.tensor {
-            // SAFETY: this is the one owner of a valid struct.
+        if let ManagedStruct::Versioned(tensor) = self.tensor {
+            // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags = plan.flags };
         }
         self
     }
 
-    /// Whether a consumer finds all that it may look for: we take a tensor without strides or without
-    /// a deleter, but never hand one out.
+    /// Whether the struct has strides and a deleter, as consumers expect. Imports accept a tensor without strides or without a
+    /// deleter, but exports always have both.
     // LAY-02, CAP-08
     pub(crate) fn is_complete(&self) -> bool {
-        let (_, has_deleter) = self.tensor.context();
+        let (_, has_deleter) = self.tensor.context_and_has_deleter();
         has_deleter && self.strides.is_none()
     }
 
-    /// Whether the tensor says something that the legacy struct cannot.
-    pub(crate) fn flags_matter(&self) -> bool {
+    /// Whether the tensor is read-only or padded, for which the legacy struct has no flags.
+    pub(crate) fn needs_flags(&self) -> bool {
         let view = self.view();
         view.is_read_only() || view.dtype().is_padded()
     }
 
-    /// What the tensor is.
+    /// Returns a view of the tensor: its shape, strides, dtype, device and elements.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -292,18 +303,20 @@ impl Managed {
         self.view_inlined()
     }
 
-    /// [`view`](Self::view), inlined into the caller.
+    /// Returns the [`view`](Self::view), and is inlined into the caller.
     #[inline(always)]
     pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
-        let tensor = self.tensor.head();
-        let shape = foreign::list(tensor.shape, tensor.ndim);
+        let tensor = self.tensor.dl_tensor();
+        let shape = foreign::read_list(tensor.shape, tensor.ndim);
         let strides = match &self.strides {
             Some(computed) => computed,
-            None => foreign::list(tensor.strides, tensor.ndim),
+            None => foreign::read_list(tensor.strides, tensor.ndim),
         };
         let (flags, version) = (
             self.tensor.flags(),
-            self.tensor.versioned().map(|tensor| tensor.version.into()),
+            self.tensor
+                .as_versioned()
+                .map(|tensor| tensor.version.into()),
         );
         let device = Device::from(tensor.device);
         let flag = |mask| flags & mask != 0;
@@ -331,46 +344,46 @@ impl Managed {
         view
     }
 
-    /// Removes the flag `IS_COPIED` from a block of this crate: others have the memory too.
+    /// Removes the flag `IS_COPIED` from an export of this crate, because its memory is shared.
     #[cold]
     pub(crate) fn unmark_copied(&mut self) {
-        if let Struct::Versioned(tensor) = self.tensor {
-            // SAFETY: this is the one owner of a valid struct.
+        if let ManagedStruct::Versioned(tensor) = self.tensor {
+            // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags &= !abi::DLPACK_FLAG_BITMASK_IS_COPIED };
         }
     }
 
-    /// Whether the memory is this tensor's alone: nobody writes it but through it, nor reads it.
-    pub(crate) fn is_sole(&self) -> bool {
-        self.ours.is_some_and(|ours| ours.sole) && self.access == Access::Exclusive
+    /// Whether only this tensor reads and writes the memory.
+    pub(crate) fn is_unique(&self) -> bool {
+        self.export_facts.is_some_and(|facts| facts.is_unique) && self.access == Access::Exclusive
     }
 
-    /// An export of ours over another tensor, and what is true of that.
-    pub(crate) fn over(mut self, sole: bool, copied: bool) -> Self {
-        if let Some(ours) = &mut self.ours {
-            ours.sole &= sole;
+    /// Adds the facts of the underlying tensor to an export over it: whether that is unshared, and whether it is a copy.
+    pub(crate) fn with_base_facts(mut self, is_unique: bool, copied: bool) -> Self {
+        if let Some(facts) = &mut self.export_facts {
+            facts.is_unique &= is_unique;
         }
-        if let (Struct::Versioned(tensor), true) = (self.tensor, copied) {
-            // SAFETY: this is the one owner of a valid struct.
+        if let (ManagedStruct::Versioned(tensor), true) = (self.tensor, copied) {
+            // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED };
         }
         self
     }
 
-    /// The tensor in a block of ours, to be changed, what leads to that block, and where its lists are.
+    /// The tensor in an export block of this crate, its context, and the offset of shape and strides in the block.
     ///
     /// # Panics
     ///
-    /// If it is not ours.
+    /// If the tensor is foreign.
     pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void, usize) {
-        let ours = self
-            .ours
+        let facts = self
+            .export_facts
             .expect("a block of somebody else is never changed");
-        let (head, context) = self.tensor.head_mut();
-        (head, context, ours.block.dims)
+        let (head, context) = self.tensor.dl_tensor_and_context_mut();
+        (head, context, facts.block.dims)
     }
 
-    /// What the producer of a tensor finds its owner by, if it is released by one of these.
+    /// The `manager_ctx` of the tensor, if its deleter is one of these two functions.
     pub(crate) fn released_by(
         &self,
         versioned: Deleter,
@@ -379,7 +392,7 @@ impl Managed {
         self.tensor.released_by(versioned, legacy)
     }
 
-    /// The elements, for writing in place.
+    /// Borrows the elements as a mutable slice.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -392,7 +405,7 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::as_slice`], and [`Error::ReadOnly`].
+    /// The errors of [`TensorRef::as_slice`], and [`Error::ReadOnly`].
     pub fn as_mut_slice<T: Plain>(&mut self) -> Result<&mut [T], Error> {
         let view = self.view();
         if view.is_read_only() {
@@ -403,47 +416,49 @@ impl Managed {
         if len == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: `slice_len` found `len` values of `T` at this aligned address, which the producer
-        // lets us write. `&mut self` is the one way to them, by the contract of `from_raw`.
+        // SAFETY: `slice_len` found `len` values of `T` at this aligned address, and the tensor is not read-only. By the
+        // contract of `from_raw` the memory is accessed only through this tensor, which `&mut self` borrows exclusively.
         Ok(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 
-    /// The stream that the memory is written on, if it is an export of ours that named one.
-    pub(crate) fn stream(&self) -> Option<Queue> {
-        let block = self.ours?.block;
-        // SAFETY: the context of the very block that the table was made for.
-        unsafe { (block.stream)(self.tensor.context().0) }
+    /// The stream that the memory is written on, if this is an export of this crate with a stream.
+    pub(crate) fn owner_stream(&self) -> Option<Queue> {
+        let block = self.export_facts?.block;
+        // SAFETY: `block` is the table of the block that this context belongs to.
+        unsafe { (block.stream)(self.tensor.context_and_has_deleter().0) }
     }
 
     pub(crate) fn legacy_policy(&self) -> LegacyPolicy {
-        self.ours.map_or(LegacyPolicy::Copy, |ours| ours.legacy)
+        self.export_facts
+            .map_or(LegacyPolicy::Copy, |facts| facts.legacy)
     }
 
-    /// The struct of DLPack 1.0 and later, whose deleter is the caller's to call from now on; the tensor, if it is in
-    /// the other one.
-    pub(crate) fn give_up(self) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
-        let Struct::Versioned(tensor) = self.tensor else {
+    /// Returns the versioned struct; the caller then has to call its deleter. A legacy tensor is returned as the error.
+    pub(crate) fn into_versioned_struct(
+        self,
+    ) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
+        let ManagedStruct::Versioned(tensor) = self.tensor else {
             return Err(self);
         };
-        self.forget();
+        self.forget_struct();
         Ok(tensor)
     }
 
-    /// The same for the struct from before.
-    pub(crate) fn give_up_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
-        let Struct::Legacy(tensor) = self.tensor else {
+    /// Returns the legacy struct; the caller then has to call its deleter. A versioned tensor is returned as the error.
+    pub(crate) fn into_legacy_struct(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
+        let ManagedStruct::Legacy(tensor) = self.tensor else {
             return Err(self);
         };
-        self.forget();
+        self.forget_struct();
         Ok(tensor)
     }
 
-    /// Whether it is an export of ours, which can be turned into the legacy struct where it stands.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.ours.is_some()
+    /// Whether this is an export of this crate, which can be converted to the legacy struct in place.
+    pub(crate) fn is_own_export(&self) -> bool {
+        self.export_facts.is_some()
     }
 
-    /// The struct that the tensor is in.
+    /// The kind of C struct that contains the tensor.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -455,13 +470,13 @@ impl Managed {
     #[must_use]
     pub fn abi(&self) -> Abi {
         match self.tensor {
-            Struct::Versioned(_) => Abi::Versioned,
-            Struct::Legacy(_) => Abi::Legacy,
+            ManagedStruct::Versioned(_) => Abi::Versioned,
+            ManagedStruct::Legacy(_) => Abi::Legacy,
         }
     }
 
-    /// Ends the duty to call the deleter.
-    pub(crate) fn forget(self) {
+    /// Drops `self` without calling the deleter.
+    pub(crate) fn forget_struct(self) {
         let mut this = ManuallyDrop::new(self);
         drop(this.strides.take());
     }
@@ -469,7 +484,7 @@ impl Managed {
 
 impl Drop for Managed {
     fn drop(&mut self) {
-        // SAFETY: ownership ends here, and this is the one release (CAP-09: which may be none).
+        // SAFETY: `self` is the only owner and is not used afterwards (CAP-09: the deleter may be null).
         unsafe { self.tensor.release() };
     }
 }

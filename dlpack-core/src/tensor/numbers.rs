@@ -1,4 +1,4 @@
-//! The items of a tensor as numbers, whatever their type: for a language that has one kind of float.
+//! Converts the items of a tensor to numbers, whatever their type, for a language that has one float type.
 #![expect(unsafe_code, reason = "copies the items of a checked tensor")]
 
 use alloc::vec::Vec;
@@ -6,33 +6,41 @@ use alloc::vec::Vec;
 use crate::layout::extent;
 use crate::{DataType, Error, TensorRef, abi};
 
-/// A scalar of a tensor, as exact as it is there.
+/// A scalar of a tensor, converted without loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
     /// A `bool`.
     Bool(bool),
-    /// An integer with a sign.
+    /// A signed integer.
     Signed(i128),
-    /// An integer without one, or a handle.
+    /// An unsigned integer, or a handle.
     Unsigned(u128),
     /// A float of 64 bits or fewer.
     Float(f64),
-    /// A complex number: the real part and the imaginary one.
+    /// A complex number: real part and imaginary part.
     Complex(f64, f64),
 }
 
-/// All scalars of a tensor.
+/// The number of bytes that are copied without an allocation.
+const INLINE: usize = 64;
+
+/// An iterator over all scalars of a tensor, from a copy of its memory.
 #[derive(Clone, Debug)]
 pub struct Numbers {
-    bytes: Vec<u8>,
-    /// Where the next one begins.
+    /// The number of bytes.
+    len: usize,
+    /// The bytes, if there are at most [`INLINE`].
+    inline: [u8; INLINE],
+    /// The bytes, if there are more.
+    heap: Vec<u8>,
+    /// The offset of the next scalar.
     at: usize,
     dtype: DataType,
-    /// The bytes of a scalar.
+    /// The size of a scalar in bytes.
     size: usize,
 }
 
-/// Every scalar, in row-major order of the indices, the lanes of an item one after another: a copy of what is there now.
+/// Copies a tensor and returns an iterator over its scalars, in C order of the indices. Lanes of an item are consecutive.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -45,7 +53,7 @@ pub struct Numbers {
 ///
 /// # Errors
 ///
-/// Memory that the processor cannot read, items that share bytes, or no memory for the copy.
+/// Memory that the CPU cannot read, items that share bytes, or no memory for the copy.
 pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
     tensor.check_host_readable()?;
     let dtype = tensor.dtype();
@@ -56,20 +64,52 @@ pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
             needed: dtype.padded(),
         });
     };
-    let items = usize::try_from(extent::count(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
-    let (len, mut bytes) = (items.saturating_mul(itemsize), Vec::new());
-    let room = bytes.try_reserve_exact(len);
-    room.map_err(|_| Error::OutOfMemory { bytes: len })?;
-    // SAFETY: the processor can read the items, each of so many bytes; there is room for all, and nobody else has it.
-    unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
-    // SAFETY: so many bytes were just written.
-    unsafe { bytes.set_len(len) };
-    Ok(Numbers {
-        bytes,
+    let items =
+        usize::try_from(extent::count_items(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
+    let mut numbers = Numbers {
+        len: items.saturating_mul(itemsize),
+        inline: [0; INLINE],
+        heap: Vec::new(),
         at: 0,
         dtype: scalar,
         size,
-    })
+    };
+    let len = numbers.len;
+    if len <= INLINE {
+        // SAFETY: the CPU can read the items, each of so many bytes, and there is space for all of them.
+        unsafe { tensor.copy_items(itemsize, numbers.inline.as_mut_ptr()) };
+        return Ok(numbers);
+    }
+    let room = numbers.heap.try_reserve_exact(len);
+    room.map_err(|_| Error::OutOfMemory { bytes: len })?;
+    // SAFETY: as for the inline bytes: there is space for so many.
+    unsafe { tensor.copy_items(itemsize, numbers.heap.as_mut_ptr()) };
+    // SAFETY: `copy_items` has initialized so many bytes.
+    unsafe { numbers.heap.set_len(len) };
+    Ok(numbers)
+}
+
+impl Numbers {
+    /// The type of each scalar.
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// The bytes of the next `count` scalars, or of all that are left.
+    pub fn take_bytes(&mut self, count: usize) -> &[u8] {
+        let start = self.at;
+        let len = count.saturating_mul(self.size).min(self.len - start);
+        self.at += len;
+        &self.bytes()[start..start + len]
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self.len {
+            0..=INLINE => &self.inline[..self.len],
+            _ => &self.heap,
+        }
+    }
 }
 
 impl Iterator for Numbers {
@@ -77,134 +117,157 @@ impl Iterator for Numbers {
 
     fn next(&mut self) -> Option<Number> {
         let end = self.at + self.size;
-        let scalar = self.bytes.get(self.at..end)?;
+        let number = convert_scalar(self.dtype, self.bytes().get(self.at..end)?);
         self.at = end;
-        Some(number(self.dtype, scalar))
+        Some(number)
     }
 }
 
-/// The number that so many bytes are.
-fn number(dtype: DataType, bytes: &[u8]) -> Number {
+/// Converts the bytes of one scalar.
+fn convert_scalar(dtype: DataType, bytes: &[u8]) -> Number {
     let code = dtype.code();
     match code {
-        abi::kDLBool => Number::Bool(bits(bytes) != 0),
+        abi::kDLBool => Number::Bool(read_bits(bytes) != 0),
         abi::kDLInt => {
             let unused = 128 - 8 * bytes.len();
-            Number::Signed((bits(bytes) << unused) as i128 >> unused)
+            Number::Signed((read_bits(bytes) << unused) as i128 >> unused)
         }
         abi::kDLComplex => {
             let (real, imaginary) = bytes.split_at(bytes.len() / 2);
-            Number::Complex(float(abi::kDLFloat, real), float(abi::kDLFloat, imaginary))
+            Number::Complex(
+                convert_float(abi::kDLFloat, real),
+                convert_float(abi::kDLFloat, imaginary),
+            )
         }
         abi::kDLFloat | abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn => {
-            Number::Float(float(code, bytes))
+            Number::Float(convert_float(code, bytes))
         }
-        _ => Number::Unsigned(bits(bytes)),
+        _ => Number::Unsigned(read_bits(bytes)),
     }
 }
 
-/// Bytes as the integer that they are on this machine.
-fn bits(bytes: &[u8]) -> u128 {
-    // Of the sizes that there are, each by one load.
+/// Reads bytes as an integer in native byte order.
+fn read_bits(bytes: &[u8]) -> u128 {
+    // One load for each of the sizes that occur.
     match bytes.len() {
         1 => bytes[0].into(),
-        2 => u16::from_ne_bytes(whole(bytes)).into(),
-        4 => u32::from_ne_bytes(whole(bytes)).into(),
-        8 => u64::from_ne_bytes(whole(bytes)).into(),
-        _ => u128::from_ne_bytes(whole(bytes)),
+        2 => u16::from_ne_bytes(to_array(bytes)).into(),
+        4 => u32::from_ne_bytes(to_array(bytes)).into(),
+        8 => u64::from_ne_bytes(to_array(bytes)).into(),
+        _ => u128::from_ne_bytes(to_array(bytes)),
     }
 }
 
-/// All bytes, of a slice of which the size was compared.
-fn whole<const N: usize>(bytes: &[u8]) -> [u8; N] {
+/// Converts a slice to an array. The caller has checked its length.
+fn to_array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes")
 }
 
-/// What a float has besides numbers.
+/// The values of a float format that are not finite numbers.
 #[derive(Clone, Copy, PartialEq)]
-enum Special {
-    /// Infinities and NaNs, as in IEEE 754.
+enum NonFinite {
+    /// Infinities and NaNs as in IEEE 754.
     Ieee,
-    /// A NaN, which is all ones behind the sign.
-    Ones,
-    /// A NaN, in place of the negative zero.
-    NegativeZero,
-    Nothing,
+    /// One NaN pattern for each sign: all bits after the sign are ones.
+    NanAllOnes,
+    /// One NaN, with the pattern of negative zero.
+    NanNegativeZero,
+    FiniteOnly,
 }
 
-/// A float of any format, exactly.
+/// Converts a float of any format, without loss.
 #[inline]
-fn float(code: u8, bytes: &[u8]) -> f64 {
+fn convert_float(code: u8, bytes: &[u8]) -> f64 {
     match (code, bytes.len()) {
-        (abi::kDLFloat, 8) => f64::from_ne_bytes(whole(bytes)),
-        (abi::kDLFloat, 4) => f32::from_ne_bytes(whole(bytes)).into(),
-        _ => small_float(code, bytes),
+        (abi::kDLFloat, 8) => f64::from_ne_bytes(to_array(bytes)),
+        (abi::kDLFloat, 4) => f32::from_ne_bytes(to_array(bytes)).into(),
+        _ => convert_small_float(code, bytes),
     }
 }
 
-/// One of a format that Rust does not know.
+/// Converts a float of a format that Rust has no type for.
 #[inline(never)]
-fn small_float(code: u8, bytes: &[u8]) -> f64 {
-    use Special::{Ieee, NegativeZero, Nothing, Ones};
+fn convert_small_float(code: u8, bytes: &[u8]) -> f64 {
+    use NonFinite::{FiniteOnly, Ieee, NanAllOnes, NanNegativeZero};
 
-    let bits = u64::try_from(bits(bytes)).unwrap_or(0);
-    // The bits of the exponent and of the fraction, the bias, and what there is besides.
-    let (exponent_bits, fraction_bits, bias, special) = match code {
+    let bits = u64::try_from(read_bits(bytes)).unwrap_or(0);
+    // The width of exponent and fraction, the bias, and the values that are not finite.
+    let (exponent_bits, fraction_bits, bias, non_finite) = match code {
         abi::kDLFloat => (5, 10, 15, Ieee),
         abi::kDLBfloat => (8, 7, 127, Ieee),
         abi::kDLFloat8_e3m4 => (3, 4, 3, Ieee),
         abi::kDLFloat8_e4m3 => (4, 3, 7, Ieee),
-        abi::kDLFloat8_e4m3b11fnuz => (4, 3, 11, NegativeZero),
-        abi::kDLFloat8_e4m3fn => (4, 3, 7, Ones),
-        abi::kDLFloat8_e4m3fnuz => (4, 3, 8, NegativeZero),
+        abi::kDLFloat8_e4m3b11fnuz => (4, 3, 11, NanNegativeZero),
+        abi::kDLFloat8_e4m3fn => (4, 3, 7, NanAllOnes),
+        abi::kDLFloat8_e4m3fnuz => (4, 3, 8, NanNegativeZero),
         abi::kDLFloat8_e5m2 => (5, 2, 15, Ieee),
-        abi::kDLFloat8_e5m2fnuz => (5, 2, 16, NegativeZero),
-        abi::kDLFloat6_e2m3fn => (2, 3, 1, Nothing),
-        abi::kDLFloat6_e3m2fn => (3, 2, 3, Nothing),
+        abi::kDLFloat8_e5m2fnuz => (5, 2, 16, NanNegativeZero),
+        abi::kDLFloat6_e2m3fn => (2, 3, 1, FiniteOnly),
+        abi::kDLFloat6_e3m2fn => (3, 2, 3, FiniteOnly),
         abi::kDLFloat8_e8m0fnu => {
             return if bits == 255 {
                 f64::NAN
             } else {
-                power(bits as i64 - 127)
+                power_of_two(bits as i64 - 127)
             };
         }
-        _ => (2, 1, 1, Nothing),
+        _ => (2, 1, 1, FiniteOnly),
     };
     let ones = |count: u32| (1_u64 << count) - 1;
     let fraction = bits & ones(fraction_bits);
     let exponent = bits >> fraction_bits & ones(exponent_bits);
     let is_negative = bits >> (fraction_bits + exponent_bits) & 1 == 1;
     let is_full = exponent == ones(exponent_bits);
-    let is_nan = match special {
+    let is_nan = match non_finite {
         Ieee => is_full && fraction != 0,
-        Ones => is_full && fraction == ones(fraction_bits),
-        NegativeZero => is_negative && exponent == 0 && fraction == 0,
-        Nothing => false,
+        NanAllOnes => is_full && fraction == ones(fraction_bits),
+        NanNegativeZero => is_negative && exponent == 0 && fraction == 0,
+        FiniteOnly => false,
     };
     let size = if is_nan {
         f64::NAN
-    } else if special == Ieee && is_full {
+    } else if non_finite == Ieee && is_full {
         f64::INFINITY
     } else {
-        // Without an exponent there is no one before the point.
+        // A subnormal number has no implicit leading one.
         let one = if exponent == 0 { 0 } else { 1 << fraction_bits };
         let exponent = exponent.max(1) as i64 - bias - i64::from(fraction_bits);
-        (one + fraction) as f64 * power(exponent)
+        (one + fraction) as f64 * power_of_two(exponent)
     };
     if is_negative { -size } else { size }
 }
 
-/// Two to that power, which an `f64` has.
-fn power(exponent: i64) -> f64 {
+/// Two to the power `exponent`, which must be in the range of normal `f64` numbers.
+fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DLPack;
 
-    /// As a format is written down: its greatest number, its least, the distance of the numbers from 1 on, and whether all
-    /// ones is an infinity (none of these has one), a NaN, or its greatest number.
+    /// Inline or on the heap, one by one and by their bytes.
+    #[test]
+    fn numbers_of_any_count_are_read() {
+        for count in 0..40_u16 {
+            let values: Vec<_> = (0..count).map(|it| it * 1001).collect();
+            let tensor = values.clone().into_dlpack().expect("a list of integers");
+            let read = numbers(&tensor.view()).expect("enough memory");
+            let expected = values.iter().map(|it| Number::Unsigned((*it).into()));
+            assert!(read.clone().eq(expected), "{count}");
+            let mut rest = read;
+            let (first, second) = (rest.take_bytes(7).to_vec(), rest.take_bytes(100).to_vec());
+            let bytes: Vec<_> = values.iter().flat_map(|it| it.to_ne_bytes()).collect();
+            assert_eq!(first, bytes[..first.len()], "{count}");
+            assert_eq!(second, bytes[first.len()..], "{count}");
+            assert_eq!(first.len(), 14.min(bytes.len()), "{count}");
+            assert_eq!((rest.next(), rest.take_bytes(1)), (None, &[][..]));
+        }
+    }
+
+    /// Compares each format with its specification: its greatest number, its least positive number, the distance of the
+    /// numbers above 1, and the number of NaNs and infinities.
     #[test]
     fn small_floats_are_those_of_their_formats() {
         for (dtype, greatest, least, behind_one) in [
@@ -225,7 +288,7 @@ mod tests {
             (DataType::F4_E2M1FN, 6.0, 0.5, 0.5),
         ] {
             let bits = dtype.bits();
-            let all = (0..=u8::MAX >> (8 - bits)).map(|byte| float(dtype.code(), &[byte]));
+            let all = (0..=u8::MAX >> (8 - bits)).map(|byte| convert_float(dtype.code(), &[byte]));
             let mut finite: Vec<_> = all.clone().filter(|x| x.is_finite()).collect();
             finite.sort_by(f64::total_cmp);
             assert_eq!(finite.last(), Some(&greatest), "{dtype}");
@@ -246,7 +309,7 @@ mod tests {
             };
             assert_eq!((nan, all.filter(infinite).count()), expected, "{dtype}");
         }
-        let power = |byte| float(abi::kDLFloat8_e8m0fnu, &[byte]);
+        let power = |byte| convert_float(abi::kDLFloat8_e8m0fnu, &[byte]);
         assert_eq!(
             [0, 127, 128, 254].map(power),
             [
@@ -273,10 +336,10 @@ mod tests {
             0.1,
         ];
         for wanted in numbers {
-            let found = float(abi::kDLFloat, &wanted.to_ne_bytes());
+            let found = convert_float(abi::kDLFloat, &wanted.to_ne_bytes());
             assert_eq!(found.to_bits(), f64::from(wanted).to_bits(), "{wanted}");
         }
-        assert!(float(abi::kDLFloat, &f32::NAN.to_ne_bytes()).is_nan());
+        assert!(convert_float(abi::kDLFloat, &f32::NAN.to_ne_bytes()).is_nan());
     }
 
     #[test]
@@ -295,9 +358,9 @@ mod tests {
         for number in numbers {
             let upper = (number.to_bits() >> 16) as u16;
             let wanted = f32::from_bits(u32::from(upper) << 16);
-            let found = float(abi::kDLBfloat, &upper.to_ne_bytes());
+            let found = convert_float(abi::kDLBfloat, &upper.to_ne_bytes());
             assert_eq!(found.to_bits(), f64::from(wanted).to_bits(), "{wanted}");
         }
-        assert!(float(abi::kDLBfloat, &0x7fc0_u16.to_ne_bytes()).is_nan());
+        assert!(convert_float(abi::kDLBfloat, &0x7fc0_u16.to_ne_bytes()).is_nan());
     }
 }

@@ -1,17 +1,17 @@
-//! A checked look at a tensor: what it is, and its elements as a slice, a vector or an iterator.
+//! A checked view of a tensor: its properties, and its elements as a slice, a vector or an iterator.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use alloc::vec::Vec;
-use core::{marker::PhantomData, mem::size_of, slice};
+use core::{marker::PhantomData, mem::size_of, mem::take, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::{aligned::room, gather::gather};
+use crate::memory::{aligned::allocate_vec, gather::gather};
 use crate::tensor::accessors::accessors;
-use crate::tensor::items::{Items, Positions};
+use crate::tensor::items::{ItemOffsets, Items};
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
 
-/// A tensor that somebody else owns, most often a [`Managed`](crate::Managed).
+/// A view of a tensor that something else owns, usually a [`Managed`](crate::Managed).
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -31,20 +31,20 @@ pub struct TensorRef<'a> {
     pub(crate) dtype: DataType,
     pub(crate) device: Device,
     pub(crate) read_only: bool,
-    /// Set where others may write meanwhile: then all Rust code accesses the memory as `memory/atomic.rs` does.
+    /// Whether the memory is shared with writers. If so, Rust code accesses it only by the functions of `memory/atomic.rs`.
     pub(crate) shared: bool,
     pub(crate) copied: bool,
     pub(crate) version: Option<Version>,
     pub(crate) lifetime: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: a `TensorRef<'a>` only reads, and what it reads are bytes that its owner keeps for `'a`.
+// SAFETY: a `TensorRef<'a>` only reads bytes that the tensor's owner keeps alive for `'a`.
 unsafe impl Send for TensorRef<'_> {}
-// SAFETY: as above.
+// SAFETY: a `TensorRef<'a>` only reads bytes that the tensor's owner keeps alive for `'a`.
 unsafe impl Sync for TensorRef<'_> {}
 
-/// How many `T` so many items make.
-pub(crate) fn elements<T: Element>(items: i64) -> usize {
+/// The number of elements of type `T` in this number of items.
+pub(crate) fn count_elements<T: Element>(items: i64) -> usize {
     let items = usize::try_from(items).unwrap_or(0);
     items
         .checked_div(const { T::TRAILING.items() })
@@ -54,7 +54,7 @@ pub(crate) fn elements<T: Element>(items: i64) -> usize {
 impl<'a> TensorRef<'a> {
     accessors!(&'a [i64], ".into_dlpack()?.view()", shape, strides);
 
-    /// The version stamped on the tensor; none on a legacy one.
+    /// The DLPack version of the tensor; `None` for a legacy tensor.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Version};
@@ -67,10 +67,10 @@ impl<'a> TensorRef<'a> {
         self.version
     }
 
-    /// Whether the producer says that it copied the data for this consumer (the flag `IS_COPIED`).
+    /// Whether the producer states that it copied the data for this consumer (the flag `IS_COPIED`).
     ///
-    /// This is a statement and proves nothing: a producer can set the flag and keep the memory, and code of its language may
-    /// reach a copy that it made in good faith. Whether elements are lent as a slice does not depend on it.
+    /// The flag proves nothing: a producer can set it and keep the memory, and other code in the producer's language may
+    /// reach a copy that it made in good faith. So [`TensorRef::as_slice`] does not depend on it.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -83,7 +83,7 @@ impl<'a> TensorRef<'a> {
         self.copied
     }
 
-    /// Whether the items lie one after another, the last axis fastest.
+    /// Whether the items are contiguous in C order: without gaps, the last axis fastest.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -96,7 +96,7 @@ impl<'a> TensorRef<'a> {
         extent::is_packed(Order::C, self.shape, self.strides, 1)
     }
 
-    /// Whether the items lie one after another, the first axis fastest.
+    /// Whether the items are contiguous in Fortran order: without gaps, the first axis fastest.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -110,8 +110,8 @@ impl<'a> TensorRef<'a> {
         extent::is_packed(Order::F, self.shape, self.strides, 1)
     }
 
-    /// The elements, without a copy. An element with axes of its own, such as `[f32; 3]`, takes
-    /// them from the end of the shape.
+    /// Borrows the elements as a slice, without a copy. An element with axes of its own, such as `[f32; 3]`, corresponds to
+    /// the last axes of the shape.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -124,23 +124,22 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// Another data type, memory that the processor cannot read or that others may write, gaps or
-    /// another order, an address that is not aligned for `T`, or a byte that is no `bool`.
+    /// Another data type, memory that the CPU cannot read or that is shared with writers, elements that are not contiguous in
+    /// C order, an address that is not aligned for `T`, or a byte that is not a valid `bool`.
     pub fn as_slice<T: Plain>(&self) -> Result<&'a [T], Error> {
         let len = self.slice_len::<T>()?;
         if len == 0 {
             return Ok(&[]);
         }
-        // SAFETY: `slice_len` found `len` values of `T` at this aligned address: right type, one
-        // after another, readable by the processor. Their owner keeps them for `'a`, and by the
-        // contract of whoever made the owner nobody writes to them meanwhile. `Plain` types take any
-        // bytes; those of a `bool` were looked at.
+        // SAFETY: `slice_len` found `len` contiguous, host-readable values of `T` at this aligned address. Their owner keeps
+        // them for `'a`, and by the contract of `Managed::from_raw` they are not written during `'a`, because the tensor is
+        // not `shared`. Any bytes are a value of a `Plain` type, and `slice_len` checked the bytes of a `bool`.
         Ok(unsafe { slice::from_raw_parts(self.data.cast::<T>(), len) })
     }
 
-    /// How many `T` follow one another at `data`, if that is all that the tensor is.
+    /// The length of a slice of `T` at `data`, or an error if the tensor is not such a slice.
     pub(crate) fn slice_len<T: Element>(&self) -> Result<usize, Error> {
-        if let Some((shape, strides)) = self.grouped::<T>()? {
+        if let Some((shape, strides)) = self.split_into_groups::<T>()? {
             return self.with_axes(&shape, &strides).slice_len::<T>();
         }
         self.check_type::<T>()?;
@@ -154,12 +153,12 @@ impl<'a> TensorRef<'a> {
         if bytes == 0 || size_of::<T>() == 0 {
             return Ok(0);
         }
-        aligned_to(self.data.addr(), align_of::<T>(), self.dtype)?;
+        check_alignment(self.data.addr(), align_of::<T>(), self.dtype)?;
         self.check_contents::<T>()?;
         Ok(bytes / size_of::<T>())
     }
 
-    /// The elements, in order, whatever the strides.
+    /// Copies the elements to a vector, in C order, for any strides.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -171,18 +170,36 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::as_slice`], but any strides, any address and any memory of the processor will do.
+    /// The errors of [`TensorRef::as_slice`], except that strides and address are arbitrary and the memory may be shared.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
-        if let Some((shape, strides)) = self.grouped::<T>()? {
-            return self.with_axes(&shape, &strides).to_vec();
+        let mut elements = Vec::new();
+        self.copy_to_vec(&mut elements)?;
+        Ok(elements)
+    }
+
+    /// Replaces the elements of a vector by those of the tensor. If there are as many, their memory is reused.
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorRef::to_vec`]. The vector is unchanged then.
+    pub(crate) fn copy_to_vec<T: Element>(&self, target: &mut Vec<T>) -> Result<(), Error> {
+        if let Some((shape, strides)) = self.split_into_groups::<T>()? {
+            return self.with_axes(&shape, &strides).copy_to_vec(target);
         }
         self.check_type::<T>()?;
-        let len = elements::<T>(extent::count(self.shape).unwrap_or(0));
-        let mut elements = room::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let len = count_elements::<T>(extent::count_items(self.shape).unwrap_or(0));
         if len == 0 {
-            return Ok(elements);
+            *target = Vec::new();
+            return Ok(());
         }
-        let groups = self.groups::<T::Scalar>()?;
+        let groups = self.merge_groups::<T::Scalar>()?;
+        // Nothing can fail after the old elements are gone.
+        let is_reused = T::PLAIN && T::ANY_BITS && target.len() == len;
+        let mut elements = match is_reused {
+            true => take(target),
+            false => allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?,
+        };
+        elements.clear();
         let (shape, strides) = match &groups {
             None => (self.shape, self.strides),
             Some((shape, strides)) => (&shape[..], &strides[..]),
@@ -190,22 +207,23 @@ impl<'a> TensorRef<'a> {
         let tensor = self.with_axes(shape, strides);
         if T::PLAIN {
             let (itemsize, place) = (size_of::<T::Scalar>(), elements.as_mut_ptr().cast());
-            // SAFETY: the items are those of `T`, in memory that the processor reads (`check_type`); of items that share
-            // bytes, whole groups are copied (`groups`), which reach the same bytes. There is room for `len` elements, which
-            // are as many bytes as all items, and nobody else has the vector.
+            // SAFETY: `check_type` found items of `T` in host-readable memory. Items that share bytes are copied as whole
+            // groups (`merge_groups`), which cover the same bytes. The vector has capacity for `len` elements, which are as many
+            // bytes as all items have, and no other code accesses its buffer.
             unsafe { tensor.copy_items(itemsize, place) };
             if !T::ANY_BITS {
-                // SAFETY: so many bytes were just written, and nobody else has the vector.
+                // SAFETY: `copy_items` has just written this many bytes, and no other code accesses the vector.
                 let bytes = unsafe { slice::from_raw_parts(place, len * size_of::<T>()) };
-                are_bools(bytes.iter().copied())?;
+                check_bool_bytes(bytes.iter().copied())?;
             }
-            // SAFETY: `len` elements were just written; any items make a value (`PLAIN`), those of a
-            // `bool` were looked at where nobody changes them.
+            // SAFETY: `copy_items` has just written `len` elements. Any items make a value (`PLAIN`), and the bytes of a
+            // `bool` were checked in the vector, where other code cannot change them.
             unsafe { elements.set_len(len) };
-            return Ok(elements);
+            *target = elements;
+            return Ok(());
         }
         self.check_contents::<T>()?;
-        let mut items = tensor.items::<T::Scalar>();
+        let mut items = tensor.iter_items::<T::Scalar>();
         let mut next = || {
             items
                 .next()
@@ -213,10 +231,11 @@ impl<'a> TensorRef<'a> {
         };
         let mut source = Source::new(&mut next);
         elements.extend((0..len).map(|_| T::build(&mut source)));
-        Ok(elements)
+        *target = elements;
+        Ok(())
     }
 
-    /// The items, in order, whatever the strides.
+    /// Returns an iterator over the items, in C order, for any strides.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -228,26 +247,26 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// As [`TensorRef::to_vec`].
+    /// The errors of [`TensorRef::to_vec`].
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
         self.check_scalar::<S>()?;
         self.check_contents::<S>()?;
-        Ok(self.items())
+        Ok(self.iter_items())
     }
 
-    /// All items, of which the caller knows that they are `S` and that the processor can read them.
-    fn items<S: Plain>(&self) -> Items<'a, S> {
+    /// Iterates over all items. The caller has checked that they are values of `S` and host-readable.
+    fn iter_items<S: Plain>(&self) -> Items<'a, S> {
         Items {
-            positions: Positions::new(self.shape, self.strides, size_of::<S>()),
+            positions: ItemOffsets::new(self.shape, self.strides, size_of::<S>()),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,
         }
     }
 
-    /// Shape and strides in which the last axis is cut into the groups that the scalar of `T` is, if
-    /// that makes `T` fit: sixteen items that share bytes are eight pairs.
-    pub(crate) fn grouped<T: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+    /// Shape and strides with the last axis split into groups, if the scalar of `T` is a group of items and `T` then fits:
+    /// for example sixteen items that share bytes become eight pairs.
+    pub(crate) fn split_into_groups<T: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
         let group = const { T::Scalar::TRAILING };
         let [items] = *group.extents() else {
             return Ok(None);
@@ -266,18 +285,19 @@ impl<'a> TensorRef<'a> {
         Ok(fits(&shape).then_some((shape, strides)))
     }
 
-    /// Shape and strides in groups of items, where the scalar is such a group: items that share bytes
-    /// cannot be reached one by one.
-    pub(crate) fn groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
+    /// Shape and strides in groups of items, if the scalar `S` is a group. Items that share bytes cannot be addressed one by
+    /// one.
+    pub(crate) fn merge_groups<S: Element>(&self) -> Result<Option<(Dims, Dims)>, Error> {
         let own = const { S::TRAILING };
         if own.len() == 0 {
             return Ok(None);
         }
         let leading = self.shape.len().saturating_sub(own.len());
         let pitch = i64::try_from(own.items()).unwrap_or(i64::MAX);
-        let mut strides = Dims::from(&self.strides[..leading]).whole()?;
+        let mut strides = Dims::from(&self.strides[..leading]).check_allocated()?;
         let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
-        let mut whole = tail == own.extents() && extent::same_places(tail, steps, own.strides());
+        let mut whole =
+            tail == own.extents() && extent::address_same_items(tail, steps, own.strides());
         for (stride, &extent) in strides.iter_mut().zip(self.shape) {
             whole = whole && (*stride % pitch == 0 || extent == 1);
             *stride /= pitch;
@@ -285,17 +305,20 @@ impl<'a> TensorRef<'a> {
         if !whole {
             return Err(self.not_contiguous());
         }
-        Ok(Some((Dims::from(&self.shape[..leading]).whole()?, strides)))
+        Ok(Some((
+            Dims::from(&self.shape[..leading]).check_allocated()?,
+            strides,
+        )))
     }
 
-    /// Why such a tensor is no slice.
+    /// Returns the error for a tensor that is not contiguous.
     #[doc(hidden)]
     #[must_use]
     pub fn not_contiguous(&self) -> Error {
         Error::not_contiguous(self.shape, self.strides)
     }
 
-    /// The same memory under other axes, which reach the same items.
+    /// Returns a view of the same items with another shape and strides.
     pub(crate) fn with_axes(self, shape: &'a [i64], strides: &'a [i64]) -> Self {
         Self {
             shape,
@@ -304,18 +327,19 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// Copies every item, in order: atomically where others may be writing.
+    /// Copies every item to `to`, in C order. Memory that is shared with writers is read by atomic loads.
     ///
     /// # Safety
     ///
-    /// The processor can read the items, each of `itemsize` bytes; `to` may be written for so many bytes as all have
-    /// together, and nobody else has them.
+    /// The CPU can read the items, each of `itemsize` bytes. `to` is valid for writes of the size of all items, and no other
+    /// code accesses it during the call.
     #[inline]
     pub(crate) unsafe fn copy_items(&self, itemsize: usize, to: *mut u8) {
         // SAFETY:
-        // 1. whoever made the tensor knows all items to be readable from here;
-        // 2. there is room for them, by the caller's promise;
-        // 3. nobody touches the room, nor writes to what is not shared; to what is, Rust code does so atomically.
+        // 1. by this function's contract all items are host-readable;
+        // 2. by this function's contract `to` is valid for writes of that many bytes;
+        // 3. no other code accesses `to`; items that are not `shared` have no writers, and Rust code writes to shared ones
+        //    by atomics.
         unsafe {
             gather(
                 self.data,
@@ -328,13 +352,13 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// That the processor can read items that are those of `T`.
+    /// Checks that the items are those of `T` and host-readable.
     pub(crate) fn check_type<T: Element>(&self) -> Result<(), Error> {
         self.check_elements::<T>()?;
         self.check_host_readable()
     }
 
-    /// That the items are those of `T`, and its axes the last ones of the shape.
+    /// Checks that the items have the dtype of `T`, and that the shape ends with the axes of `T`.
     pub(crate) fn check_elements<T: Element>(&self) -> Result<(), Error> {
         if T::DTYPE != self.dtype {
             return Err(Error::WrongDataType {
@@ -350,12 +374,12 @@ impl<'a> TensorRef<'a> {
             });
         };
         for (axis, &needed) in (leading..).zip(trailing.extents()) {
-            same_extent(axis, self.shape[axis], needed)?;
+            check_axis_size(axis, self.shape[axis], needed)?;
         }
         Ok(())
     }
 
-    /// That the processor can read what lies there.
+    /// Checks that the CPU can read the memory.
     pub(crate) fn check_host_readable(&self) -> Result<(), Error> {
         if self.device.device_type.is_host_readable() {
             return Ok(());
@@ -382,31 +406,35 @@ impl<'a> TensorRef<'a> {
         self.check_bools()
     }
 
-    /// That every item, a byte each, is 0 or 1.
+    /// Checks that every item, which is one byte, is 0 or 1.
     pub(crate) fn check_bools(&self) -> Result<(), Error> {
         let once = extent::without_repeats(self.shape, self.strides)?;
-        // An item that stands for a `bool` is a byte.
-        are_bools(self.with_axes(&once, self.strides).items::<u8>())
+        // An item of type `bool` is one byte.
+        check_bool_bytes(self.with_axes(&once, self.strides).iter_items::<u8>())
     }
 }
 
-/// That bytes are values of `bool`; the first that is none if not.
-fn are_bools(mut bytes: impl Iterator<Item = u8> + Clone) -> Result<(), Error> {
-    // A search would look at them one by one.
+/// Checks that bytes are values of `bool`. The error has the first byte that is not.
+fn check_bool_bytes(mut bytes: impl Iterator<Item = u8> + Clone) -> Result<(), Error> {
+    // A maximum is vectorised, which a search for the first invalid byte is not.
     let largest = bytes.clone().fold(0, u8::max);
     if largest <= 1 {
         return Ok(());
     }
-    // Others may have changed it since.
+    // Shared memory may have been written since, so the search may find no such byte.
     let found = bytes.find(|&byte| byte > 1);
     Err(Error::NotBool {
         found: found.unwrap_or(largest),
     })
 }
 
-/// That the first element lies where it has to.
+/// Checks that an address is aligned.
 #[inline]
-pub(crate) fn aligned_to(address: usize, alignment: usize, dtype: DataType) -> Result<(), Error> {
+pub(crate) fn check_alignment(
+    address: usize,
+    alignment: usize,
+    dtype: DataType,
+) -> Result<(), Error> {
     if address % alignment == 0 {
         return Ok(());
     }
@@ -417,8 +445,8 @@ pub(crate) fn aligned_to(address: usize, alignment: usize, dtype: DataType) -> R
     })
 }
 
-/// That an axis is as long as it has to be.
-pub(crate) fn same_extent(axis: usize, found: i64, needed: i64) -> Result<(), Error> {
+/// Checks that an axis has the expected size.
+pub(crate) fn check_axis_size(axis: usize, found: i64, needed: i64) -> Result<(), Error> {
     if found == needed {
         return Ok(());
     }

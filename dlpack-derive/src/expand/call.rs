@@ -1,4 +1,5 @@
-//! The calls that tensors and fields become, each at the user's own tokens, so that rustc's errors land there.
+//! Generates the calls for tensors and their fields, each with the span of the user's tokens, so that rustc's errors point
+//! there.
 
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -6,12 +7,12 @@ use syn::Type;
 use syn::spanned::Spanned;
 
 use crate::plan::tensor::{Access, Data, Order, Policy, Slot, Tensor};
-use crate::syntax::expr::{Entry, is_place, receiver};
+use crate::syntax::expr::{Entry, is_place, receiver_ident};
 use crate::syntax::input::{Field, Input, Member};
-use crate::syntax::krate::{At, end_site, parenthesis, site};
+use crate::syntax::krate::{At, end_location_of, location_of, parenthesize};
 use crate::syntax::role::Role;
 
-/// The paths that every item uses: the crate (`c`) and its private part (`k`).
+/// The paths that generated code uses: the crate (`c`) and its private module (`k`).
 pub(crate) struct Paths<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) c: At<'a>,
@@ -25,8 +26,8 @@ pub(crate) enum Borrow {
     Exclusive,
 }
 
-/// The value as a closure of [`Paths::extras`] knows it, at the user's place.
-pub(crate) fn argument(at: Span) -> Ident {
+/// The parameter of the closures in [`Paths::extras_constant`], with the user's span.
+pub(crate) fn closure_argument(at: Span) -> Ident {
     Ident::new("this", Span::call_site().located_at(at))
 }
 
@@ -44,7 +45,7 @@ impl<'a> Paths<'a> {
         self.input.krate.private(at)
     }
 
-    pub(crate) fn describe(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
+    pub(crate) fn describe_method(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
         let k = &self.k;
         let (name, this) = match borrow {
             Borrow::Shared => (quote!(describe), quote!(&self)),
@@ -56,20 +57,20 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// The table of what is known beside how the value is described: what the types say, and these calls.
-    pub(crate) fn extras(&self, facts: &TokenStream, calls: &TokenStream) -> TokenStream {
+    /// The constant `EXTRAS`: the facts that follow from the types, and these calls.
+    pub(crate) fn extras_constant(&self, facts: &TokenStream, calls: &TokenStream) -> TokenStream {
         let k = &self.k;
         quote!(const EXTRAS: #k::Extras<Self> = #k::of_types::<Self>(#facts) #calls;)
     }
 
-    /// How the value is exported without being kept.
-    pub(crate) fn share(&self, body: &TokenStream) -> TokenStream {
-        let this = argument(Span::call_site());
+    /// The call that registers how the value is exported without keeping the struct alive.
+    pub(crate) fn share_call(&self, body: &TokenStream) -> TokenStream {
+        let this = closure_argument(Span::call_site());
         quote!(.share(|#this, request, other| #body))
     }
 }
 
-/// What a call needs that asks for the traits of a type: its generic arguments, and the route that they lead through.
+/// The parts of a call that depends on the traits of a type: its generic arguments, and the route that selects the trait.
 pub(crate) struct Typed<'a> {
     at: Span,
     k: At<'a>,
@@ -79,9 +80,13 @@ pub(crate) struct Typed<'a> {
 
 impl<'a> Typed<'a> {
     pub(crate) fn new(paths: &Paths<'a>, ty: &Type, at: Span, probe: &str) -> Self {
-        // No name of the expansion is in here, so all of it can pass for the user's own type.
+        // All tokens have the span of the user's type. None of them is resolved by the hygiene of the expansion.
         let own = ty.span();
-        let (k, probe, inferred) = (paths.k(own), Ident::new(probe, own), inferred(paths, ty));
+        let (k, probe, inferred) = (
+            paths.k(own),
+            Ident::new(probe, own),
+            inferred_type(paths, ty),
+        );
         Self {
             at,
             k: paths.k(at),
@@ -90,7 +95,7 @@ impl<'a> Typed<'a> {
         }
     }
 
-    /// The call, with these values in front of the route.
+    /// The call, with these arguments before the route.
     pub(crate) fn call(&self, function: &str, values: impl ToTokens) -> TokenStream {
         let Self {
             at,
@@ -102,20 +107,25 @@ impl<'a> Typed<'a> {
         quote_spanned!(*at=> #k::#function::<#arguments>(#values #route))
     }
 
-    /// The call with a field of the value.
-    pub(crate) fn lend(&self, function: &str, borrow: Borrow, member: &Member<'_>) -> TokenStream {
+    /// The call with a borrow of a field.
+    pub(crate) fn call_with_field(
+        &self,
+        function: &str,
+        borrow: Borrow,
+        member: &Member<'_>,
+    ) -> TokenStream {
         let at = self.at;
-        let this = receiver(at);
+        let this = receiver_ident(at);
         let exclusive = borrow == Borrow::Exclusive;
         let exclusive = exclusive.then(|| quote_spanned!(at=> mut));
         self.call(function, quote_spanned!(at=> &#exclusive #this.#member,))
     }
 }
 
-/// A type for the compiler to find, `Inferred<_>`. A call whose bounds do not hold is blamed on the
-/// argument that they are about, and this one stretches over all of the user's tokens: an expression
-/// is underlined from its first token to its last, if both come from the same hand.
-fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
+/// A type argument for the compiler to infer, `Inferred<_>`. If a bound of the call fails, rustc points to the argument with
+/// that bound. The tokens of this argument span all of the user's tokens: rustc underlines from the first to the last token if
+/// both have the same hygiene.
+fn inferred_type(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     let mut trees = tokens.to_token_stream().into_iter();
     let first = trees
         .next()
@@ -125,30 +135,30 @@ fn inferred(paths: &Paths<'_>, tokens: &impl ToTokens) -> TokenStream {
     quote_spanned!(first=> #k::Inferred<_ #end)
 }
 
-/// `Parts::new().shape(..) .. .describe(..)`, but for how the value is borrowed.
+/// `Parts::new().shape(..) .. .describe(..)`, without the choice of how the value is borrowed.
 pub(crate) struct Description<'a> {
     pub(crate) parts: TokenStream,
     /// The loan of the data.
     data: Box<dyn Fn(Borrow) -> TokenStream + 'a>,
-    /// Where `describe` is called.
+    /// The span of the end of the call to `describe`.
     to: Span,
 }
 
 impl Description<'_> {
-    pub(crate) fn by(&self, borrow: Borrow) -> TokenStream {
+    pub(crate) fn with_borrow(&self, borrow: Borrow) -> TokenStream {
         let describe = match borrow {
             Borrow::Shared => quote!(describe),
             Borrow::Exclusive => quote!(describe_mut),
         };
-        let (parts, data) = (&self.parts, parenthesis((self.data)(borrow), self.to));
+        let (parts, data) = (&self.parts, parenthesize((self.data)(borrow), self.to));
         quote!(#parts.#describe #data)
     }
 }
 
-pub(crate) fn description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -> Description<'a> {
-    // An expression that lends what it does not keep is blamed from here to `describe`.
+pub(crate) fn build_description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -> Description<'a> {
+    // If an expression borrows from a temporary, rustc's error spans from here to `describe`.
     let (from, to) = match &tensor.data {
-        Data::Expr(expr) => (site(expr), end_site(expr)),
+        Data::Expr(expr) => (location_of(expr), end_location_of(expr)),
         _ => (Span::call_site(), Span::call_site()),
     };
     let c = paths.input.krate.root(from);
@@ -158,19 +168,19 @@ pub(crate) fn description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -> Desc
         chain.extend(quote!(.#method(#argument)));
     };
     if let Some(slot) = &tensor.shape {
-        call("shape", value(paths, Role::Shape, slot, None));
+        call("shape", layout_value(paths, Role::Shape, slot, None));
     }
     if let Some((role, slot)) = &tensor.strides {
-        let rank = rank(paths, tensor.shape.as_ref());
-        call(role.name(), value(paths, *role, slot, Some(rank)));
+        let rank = rank_type(paths, tensor.shape.as_ref());
+        call(role.name(), layout_value(paths, *role, slot, Some(rank)));
     }
     match &tensor.order {
         Some(Order::ColumnMajor) => call("column_major", TokenStream::new()),
-        Some(Order::By(slot)) => call("order", value(paths, Role::Order, slot, None)),
+        Some(Order::By(slot)) => call("order", layout_value(paths, Role::Order, slot, None)),
         None => {}
     }
     if let Some((role, slot)) = &tensor.offset {
-        call(role.name(), value(paths, *role, slot, None));
+        call(role.name(), layout_value(paths, *role, slot, None));
     }
     for (role, slot) in [
         (Role::Dtype, &tensor.dtype),
@@ -178,17 +188,17 @@ pub(crate) fn description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -> Desc
         (Role::Stream, &tensor.stream),
     ] {
         if let Some(slot) = slot {
-            call(role.name(), value(paths, role, slot, None));
+            call(role.name(), layout_value(paths, role, slot, None));
         }
     }
     if let Some(elem) = tensor.elem {
-        chain.extend(quote_spanned!(site(elem)=> .elem::<#elem>()));
+        chain.extend(quote_spanned!(location_of(elem)=> .elem::<#elem>()));
     }
     chain.extend(access_call(tensor.access));
     chain.extend(policy_calls(&tensor.policy));
     Description {
         parts: chain,
-        data: data(paths, &tensor.data),
+        data: data_loan(paths, &tensor.data),
         to,
     }
 }
@@ -209,34 +219,34 @@ pub(crate) fn policy_calls(policy: &Policy) -> TokenStream {
     quote!(#legacy #release)
 }
 
-/// The loan of the data. The whole call lies at the user's type, so that rustc's errors do too.
-fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> TokenStream + 'a> {
+/// The loan of the data. The whole call has the span of the user's type, for rustc's errors.
+fn data_loan<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> TokenStream + 'a> {
     let loan = match data {
         Data::Field(field) => {
             let typed = Typed::new(paths, field.ty, field.at, "Probe");
             return Box::new(move |borrow| {
                 let function = match borrow {
-                    Borrow::Shared => "data",
-                    Borrow::Exclusive => "data_mut",
+                    Borrow::Shared => "lend_field",
+                    Borrow::Exclusive => "lend_field_mut",
                 };
-                typed.lend(function, borrow, &field.member)
+                typed.call_with_field(function, borrow, &field.member)
             });
         }
         Data::Present(field, ty) => {
-            let (at, present) = (site(ty), present(paths, field));
-            Typed::new(paths, ty, at, "Probe").call("data", quote_spanned!(at=> #present,))
+            let (at, present) = (location_of(ty), present_value(paths, field));
+            Typed::new(paths, ty, at, "Probe").call("lend_field", quote_spanned!(at=> #present,))
         }
-        Data::Expr(expr) => checked(paths, expr, "data_of"),
+        Data::Expr(expr) => call_with_expression(paths, expr, "lend_expression"),
         Data::Raw { token, data, len } => {
             let k = &paths.k;
             let own = Span::mixed_site();
             let (data_name, len_name) = (Ident::new("data", own), Ident::new("len", own));
-            let (data_at, len_at) = (site(data), site(len));
+            let (data_at, len_at) = (location_of(data), location_of(len));
             let (data_k, len_k) = (paths.k(data_at), paths.k(len_at));
             let data = quote_spanned!(data_at=> #data_k::address(#data));
             let len = quote_spanned!(len_at=> #len_k::len(#len)?);
-            // The `unsafe` is the user's own token, braces and all: the promise, and any lint on it,
-            // are hers.
+            // The `unsafe` and its braces are the user's own tokens: the user makes the promise, and lints on it are the user's
+            // too.
             let mut call = Group::new(Delimiter::Brace, quote!(#k::raw(#data_name, #len_name)));
             call.set_span(token.span());
             quote! {
@@ -249,21 +259,25 @@ fn data<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) -> Toke
     Box::new(move |_| loan.clone())
 }
 
-/// A call with an expression, whose bounds are blamed on all of it.
-pub(crate) fn checked(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> TokenStream {
-    let (at, inferred) = (site(expr), inferred(paths, expr));
+/// A call with an expression; errors about its bounds underline the whole expression.
+pub(crate) fn call_with_expression(
+    paths: &Paths<'_>,
+    expr: &TokenStream,
+    function: &str,
+) -> TokenStream {
+    let (at, inferred) = (location_of(expr), inferred_type(paths, expr));
     let (k, function) = (paths.k(at), Ident::new(function, at));
     quote_spanned!(at=> #k::#function::<#inferred>(#expr))
 }
 
-pub(crate) fn present(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
-    let (k, this) = (paths.k(field.at), receiver(field.at));
+pub(crate) fn present_value(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let (k, this) = (paths.k(field.at), receiver_ident(field.at));
     let (member, name) = (&field.member, field.name());
-    quote_spanned!(field.at=> #k::present(&#this.#member, #name)?)
+    quote_spanned!(field.at=> #k::require_present(&#this.#member, #name)?)
 }
 
-/// `shape::<[usize; 3]>(&self.dims)` and its like.
-pub(crate) fn value(
+/// The call for one property of the layout, such as `shape::<[usize; 3]>(&self.dims)`.
+pub(crate) fn layout_value(
     paths: &Paths<'_>,
     role: Role,
     slot: &Slot<'_>,
@@ -278,17 +292,21 @@ pub(crate) fn value(
     match slot {
         Slot::Field(field) => {
             let (ty, member, at) = (field.ty, &field.member, field.at);
-            let (k, this, function) = (paths.k(at), receiver(at), Ident::new(function.name(), at));
+            let (k, this, function) = (
+                paths.k(at),
+                receiver_ident(at),
+                Ident::new(function.name(), at),
+            );
             quote_spanned!(at=> #k::#function::<#ty #rank>(&#this.#member))
         }
-        // A stream is tied to what keeps it, and a value that is gone at the end of the line keeps nothing.
+        // The stream must be borrowed from what keeps it alive. A temporary would be dropped at the end of the statement.
         Slot::Expr(expr) if role == Role::Stream && !is_place(expr) => {
-            let at = site(expr);
+            let at = location_of(expr);
             let k = paths.k(at);
-            quote_spanned!(at=> #k::stream_of::<_>(#expr))
+            quote_spanned!(at=> #k::stream_expression::<_>(#expr))
         }
         Slot::Expr(expr) => {
-            let at = site(expr);
+            let at = location_of(expr);
             let k = paths.k(at);
             let function = Ident::new(function.name(), at);
             quote_spanned!(at=> #k::#function::<_ #rank>(&(#expr)))
@@ -296,8 +314,8 @@ pub(crate) fn value(
         Slot::List(entries, _) => {
             let k = &paths.k;
             let function = match role {
-                Role::Shape => quote!(extents),
-                _ => quote!(steps),
+                Role::Shape => quote!(shape_list),
+                _ => quote!(strides_list),
             };
             let entries = entries.iter().map(|entry| list_entry(paths, entry));
             quote!(#k::#function([#(#entries),*]))
@@ -308,20 +326,20 @@ pub(crate) fn value(
 fn list_entry(paths: &Paths<'_>, entry: &Entry) -> TokenStream {
     match entry {
         Entry::Hole(hole) => {
-            let at = site(hole);
+            let at = location_of(hole);
             let k = paths.k(at);
             quote_spanned!(at=> #k::None)
         }
         Entry::Expr(expr) => {
-            let at = site(expr);
+            let at = location_of(expr);
             let k = paths.k(at);
-            quote_spanned!(at=> #k::number(#expr))
+            quote_spanned!(at=> #k::list_number(#expr))
         }
     }
 }
 
-/// The type that stands for the shape where its number of axes matters.
-pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
+/// The type that represents the shape where its number of axes matters.
+pub(crate) fn rank_type(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
     match shape {
         Some(Slot::Field(field)) => {
             let ty = field.ty;
@@ -338,32 +356,32 @@ pub(crate) fn rank(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
     }
 }
 
-/// What the types alone say, for checks at compile time; with `Unsaid` in scope.
-pub(crate) fn facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
+/// The facts that follow from the types, for checks at compile time; needs `ProbeDefaults` in scope.
+pub(crate) fn type_facts(paths: &Paths<'_>, tensor: &Tensor<'_>) -> TokenStream {
     let k = &paths.k;
     let data = match &tensor.data {
         Data::Field(Field { ty, .. }) | Data::Present(_, ty) => {
-            let at = site(ty);
+            let at = location_of(ty);
             let k = paths.k(at);
             quote_spanned!(at=> #k::Probe::<#ty>::FACTS)
         }
         Data::Expr(_) => quote!(#k::Facts::UNKNOWN),
-        // A raw pointer is one of the processor, unless the key `device` says another.
+        // A raw pointer is one to host memory, unless the key `device` is given.
         Data::Raw { .. } => quote!(#k::Facts::HOST),
     };
     facts_over(paths, tensor, data)
 }
 
-/// The same, where it is known what its data says.
+/// The facts of a tensor, given those of its data.
 pub(crate) fn facts_over(paths: &Paths<'_>, tensor: &Tensor<'_>, data: TokenStream) -> TokenStream {
     let k = &paths.k;
     let mut facts = data;
     if let Some(shape) = &tensor.shape {
-        let ty = rank(paths, Some(shape));
+        let ty = rank_type(paths, Some(shape));
         facts.extend(quote!(.rank(#k::RankOf::<#ty>::RANK)));
     }
     if let Some(elem) = tensor.elem {
-        facts.extend(quote!(.elem(#k::Elem::<#elem>::FACTS)));
+        facts.extend(quote!(.elem(#k::ElementOf::<#elem>::FACTS)));
     }
     if tensor.dtype.is_some() {
         facts.extend(quote!(.dynamic_dtype()));

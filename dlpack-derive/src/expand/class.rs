@@ -1,41 +1,41 @@
-//! What a derive for Python adds: the check that the class got its methods, so that nobody finds out in Python.
+//! Generates the check that a Python class has its methods, so that a missing attribute is a compile error.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
 use crate::expand::call::Paths;
 use crate::plan::{Main, Plan};
-use crate::syntax::krate::site;
+use crate::syntax::krate::location_of;
 use crate::syntax::root::Root;
 
-/// Reads the constant that `#[dlpack_pymethods]` adds. Where there is none a trait's stands in for it,
-/// whose type is the error; and a type that is no class passes with either.
-pub(crate) fn check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+/// Reads the constant that `#[dlpack_pymethods]` adds. Without it, a trait constant is read, and its type fails the bound. A
+/// type that is not a Python class passes with either.
+pub(crate) fn expand_methods_check(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let Paths { input, k, .. } = paths;
-    // Python's classes have no parameters.
+    // Python classes have no generic parameters.
     if input.krate.root == Root::Core || !input.generics.params.is_empty() {
         return None;
     }
-    let (at, ident) = (site(input.ident), input.ident);
+    let (at, ident) = (location_of(input.ident), input.ident);
     let mut added = quote_spanned!(at=> #ident::__dlpack_tensors__);
     if !matches!(plan.main, Main::None) {
-        // By hand, it is the other one.
+        // With `Protocol`, the class attribute is defined by hand under the other name.
         added = quote_spanned!(at=> (#ident::__dlpack_c_exchange_api__, #added));
     }
     let at_k = paths.k(at);
     let call = quote_spanned! {at=>
         #at_k::attached::<_, _, #ident>(#at_k::Class::<#ident>::IS, #added)
     };
-    // A class that nobody can change is named where it says that it is changed.
+    // The error for a frozen class points to the key `set`.
     let settable = plan.tensors.iter().filter_map(|named| {
-        let at = site(named.set?);
+        let at = location_of(named.set?);
         let at_k = paths.k(at);
         Some(quote_spanned!(at=> #at_k::settable::<_, #ident>(#at_k::Class::<#ident>::FROZEN);))
     });
     Some(quote! {
         #[allow(deprecated, unused_imports, clippy::absolute_paths)]
         const _: fn() = || {
-            use #k::{Forgotten as _, Otherwise as _};
+            use #k::{UndeclaredMethods as _, ClassDefaults as _};
             #call;
             #(#settable)*
         };

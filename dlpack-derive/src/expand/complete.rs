@@ -1,15 +1,15 @@
-//! Completion of keys in editors: what stands in the user's attributes, once more, as names that are imported.
+//! Completion of keys in editors: repeats the user's keys as imports.
 //!
-//! rust-analyzer completes an import out of what its module has, and finds the place in the user's attribute from which
-//! its tokens came. So each key becomes
+//! rust-analyzer completes an import from the items of its module, and maps the tokens back to the user's attribute. So each
+//! key becomes
 //!
 //! ```text
 //! use ::dlpack_core::__private::keys::on_field::readonly as _;
 //! ```
 //!
-//! in an item that stands first in an expansion, as rust-analyzer looks no further than the first token of a place, which an
-//! error has too. Compilers are not given it: an item more for each class, which they would have to read and forget, takes
-//! them some percent longer.
+//! The imports are in the first item of an expansion, because rust-analyzer stops at the first token with the same span, and
+//! compile errors have such tokens too. They are generated for rust-analyzer only: compilers would take a few percent longer
+//! for an additional item for each class.
 
 use std::sync::OnceLock;
 
@@ -23,9 +23,12 @@ use crate::syntax::krate::Krate;
 use crate::syntax::role::{Form, Role, Site};
 use crate::syntax::root::Root;
 
-/// What is expanded, behind its keys where an editor wants them.
-pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) -> TokenStream {
-    if !is_wanted() {
+/// Prepends the imports of `keys` to an expansion, if rust-analyzer expands it.
+pub(crate) fn prepend_imports(
+    keys: impl FnOnce() -> TokenStream,
+    expanded: TokenStream,
+) -> TokenStream {
+    if !is_rust_analyzer() {
         return expanded;
     }
     let mut all = keys();
@@ -33,8 +36,8 @@ pub(crate) fn behind(keys: impl FnOnce() -> TokenStream, expanded: TokenStream) 
     all
 }
 
-/// Whether it is rust-analyzer that expands: the program that it runs macros in has a name of its own.
-fn is_wanted() -> bool {
+/// Whether rust-analyzer runs the macro, by the name of its executable.
+fn is_rust_analyzer() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| {
         let program = std::env::current_exe().ok();
@@ -43,14 +46,14 @@ fn is_wanted() -> bool {
     })
 }
 
-/// The keys of a derive.
-pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> TokenStream {
+/// The imports for the keys of a derive.
+pub(crate) fn derive_imports(derive: Derive, root: Root, item: &DeriveInput) -> TokenStream {
     let is_row = matches!(derive, Derive::Element | Derive::Record);
     let mut found = Vec::new();
     let mut read = |attrs: &[Attribute], site| {
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
             if let syn::Meta::List(list) = &attr.meta {
-                keys(list.tokens.clone(), site, &mut found);
+                collect_keys(list.tokens.clone(), site, &mut found);
             }
         }
     };
@@ -78,18 +81,18 @@ pub(crate) fn of_derive(derive: Derive, root: Root, item: &DeriveInput) -> Token
     for (field, site) in fields {
         read(&field.attrs, site);
     }
-    imports(root, &found)
+    expand_imports(root, &found)
 }
 
-/// The options of a class.
-pub(crate) fn of_options(options: TokenStream) -> TokenStream {
+/// The imports for the options of `#[dlpack_pymethods]`.
+pub(crate) fn option_imports(options: TokenStream) -> TokenStream {
     let mut found = Vec::new();
-    keys(options, Site::Methods, &mut found);
-    imports(Root::Pyo3, &found)
+    collect_keys(options, Site::Methods, &mut found);
+    expand_imports(Root::Pyo3, &found)
 }
 
-/// The names of one list, and of the lists in it.
-fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
+/// Collects the keys of a list, and of the lists in it.
+fn collect_keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
     let trees: Vec<_> = tokens.into_iter().collect();
     let is_comma =
         |tree: &TokenTree| matches!(tree, TokenTree::Punct(punct) if punct.as_char() == ',');
@@ -103,10 +106,10 @@ fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
             if let (Delimiter::Parenthesis, Some(Form::List(of) | Form::FlagOrList(of))) =
                 (list.delimiter(), form)
             {
-                keys(list.stream(), of, found);
+                collect_keys(list.stream(), of, found);
             }
         }
-        // A word of the language is no name.
+        // A Rust keyword cannot be imported.
         if syn::parse2::<Ident>(quote!(#name)).is_ok() {
             names.push(name.clone());
         }
@@ -114,14 +117,14 @@ fn keys(tokens: TokenStream, site: Site, found: &mut Vec<(Site, Vec<Ident>)>) {
     found.push((site, names));
 }
 
-fn imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
+fn expand_imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
     if found.iter().all(|(_, names)| names.is_empty()) {
         return TokenStream::new();
     }
     let krate = Krate::of(&[], root);
     let k = krate.private(Span::call_site());
     let uses = found.iter().map(|(site, names)| {
-        let of = format_ident!("{}", place(*site));
+        let of = format_ident!("{}", keys_module(*site));
         quote!(#(use #k::keys::#of::#names as _;)*)
     });
     quote! {
@@ -129,8 +132,8 @@ fn imports(root: Root, found: &[(Site, Vec<Ident>)]) -> TokenStream {
     }
 }
 
-/// The module of core that has the keys of a site.
-pub(crate) const fn place(site: Site) -> &'static str {
+/// The core's module with the keys of a site.
+pub(crate) const fn keys_module(site: Site) -> &'static str {
     match site {
         Site::Struct => "on_struct",
         Site::Field => "on_field",

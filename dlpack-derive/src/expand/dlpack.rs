@@ -1,28 +1,29 @@
-//! `DLPack`: from the plan to a few calls into core, never logic.
+//! Generates `DLPack`: a few calls of the core, without logic.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, argument, checked, description, facts, facts_over, policy_calls,
+    Borrow, Paths, Typed, build_description, call_with_expression, closure_argument, facts_over,
+    policy_calls, type_facts,
 };
 use crate::expand::class;
 use crate::expand::tensors;
 use crate::plan::tensor::{Access, Data, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
-use crate::syntax::expr::receiver;
+use crate::syntax::expr::receiver_ident;
 use crate::syntax::input::{Field, Input};
-use crate::syntax::krate::{end_site, parenthesis, site};
+use crate::syntax::krate::{end_location_of, location_of, parenthesize};
 use crate::syntax::role::Role;
 
-pub(crate) fn expand(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
+pub(crate) fn expand_dlpack(input: &Input<'_>, plan: &Plan<'_>) -> TokenStream {
     let paths = Paths::new(input);
     let mut tokens = main(&paths, &plan.main);
     if !plan.tensors.is_empty() || !plan.columns.is_empty() {
-        tokens.extend(tensors::expand(&paths, plan));
+        tokens.extend(tensors::expand_tensors(&paths, plan));
     }
-    tokens.extend(class::check(&paths, plan));
+    tokens.extend(class::expand_methods_check(&paths, plan));
     tokens
 }
 
@@ -31,21 +32,21 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
         Main::None => return TokenStream::new(),
         Main::Tensor { tensor, owner } => main_tensor(paths, tensor, *owner),
         Main::Whole(field) => whole_field(paths, field),
-        Main::Variants(arms) => variants(paths, arms),
+        Main::Variants(arms) => expand_variants(paths, arms),
         Main::Via(_, policy) => {
             let (c, policy) = (&paths.c, policy_calls(policy));
-            let mut items = paths.extras(&facts_given(paths), &TokenStream::new());
+            let mut items = paths.extras_constant(&facts_given(paths), &TokenStream::new());
             let described = described_given(paths, &quote!(#c::Parts::new() #policy));
-            items.extend(paths.describe(Borrow::Shared, &described));
+            items.extend(paths.describe_method(Borrow::Shared, &described));
             items
         }
     };
     let c = &paths.c;
     let mut tokens = paths.input.implement_sent(quote!(#c::DLPack), items);
     let expression = match main {
-        Main::Via(expr, _) => Some((expr, "via")),
+        Main::Via(expr, _) => Some((expr, "via_expression")),
         Main::Tensor { tensor, .. } => match &tensor.data {
-            Data::Expr(expr) => Some((expr, "data_given")),
+            Data::Expr(expr) => Some((expr, "data_expression")),
             _ => None,
         },
         _ => None,
@@ -54,34 +55,34 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
     tokens
 }
 
-/// `impl Expression`: the user's expression in a method of its own.
+/// `impl Expression`: the user's expression as the body of a method.
 fn expression_of(paths: &Paths<'_>, expr: &TokenStream, function: &str) -> TokenStream {
     let Paths { c, k, .. } = paths;
-    let value = checked(paths, expr, function);
-    // An expression that lends what it does not keep is blamed from here to its end.
-    let at_k = paths.k(site(expr));
-    let given = parenthesis(quote!(#value.given()), end_site(expr));
-    let value = quote_spanned!(site(expr)=> #at_k::Ok #given);
+    let value = call_with_expression(paths, expr, function);
+    // If the expression borrows from a temporary, rustc's error spans from here to the expression's end.
+    let at_k = paths.k(location_of(expr));
+    let given = parenthesize(quote!(#value.into_value()), end_location_of(expr));
+    let value = quote_spanned!(location_of(expr)=> #at_k::Ok #given);
     let items = quote! {
         #[inline]
-        fn value(&self) -> #k::Result<impl #k::Given<'_>, #c::Error> {
-            use #k::Unfit as _;
+        fn evaluate(&self) -> #k::Result<impl #k::ExpressionValue<'_>, #c::Error> {
+            use #k::RejectedExpression as _;
             #value
         }
     };
     paths.input.implement_sent(quote!(#k::Expression), items)
 }
 
-/// What the type of that expression says.
+/// The facts that follow from the expression's type.
 fn facts_given(paths: &Paths<'_>) -> TokenStream {
     let k = &paths.k;
-    quote!(#k::facts_given::<Self>())
+    quote!(#k::expression_facts::<Self>())
 }
 
-/// The tensor that it is.
+/// The description of the expression's tensor.
 fn described_given(paths: &Paths<'_>, parts: &TokenStream) -> TokenStream {
     let k = &paths.k;
-    quote!(#k::described_given(self, #parts))
+    quote!(#k::describe_expression(self, #parts))
 }
 
 fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>) -> TokenStream {
@@ -90,43 +91,43 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     let facts = if is_expression {
         facts_over(paths, tensor, facts_given(paths))
     } else {
-        facts(paths, tensor)
+        type_facts(paths, tensor)
     };
-    let facts = quote!({ use #k::Unsaid as _; #facts });
+    let facts = quote!({ use #k::ProbeDefaults as _; #facts });
     let mut extras = TokenStream::new();
     if tensor.access == Access::Writable {
         extras.extend(quote!(.exclusive()));
     }
-    extras.extend(lists(paths, tensor));
-    let description = description(paths, tensor);
+    extras.extend(stored_layout(paths, tensor));
+    let description = build_description(paths, tensor);
     if let Some(owner) = owner {
-        let (at, this, member) = (owner.at, argument(owner.at), &owner.member);
+        let (at, this, member) = (owner.at, closure_argument(owner.at), &owner.member);
         let values =
             quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request, other,);
-        let share = Typed::new(paths, owner.ty, at, "Probe").call("share_owner", values);
-        extras.extend(paths.share(&share));
+        let share = Typed::new(paths, owner.ty, at, "Probe").call("share_with_owner", values);
+        extras.extend(paths.share_call(&share));
     }
-    let mut items = paths.extras(&facts, &extras);
+    let mut items = paths.extras_constant(&facts, &extras);
     let describe = if is_expression {
         described_given(paths, &description.parts)
     } else {
-        description.by(Borrow::Shared)
+        description.with_borrow(Borrow::Shared)
     };
-    items.extend(paths.describe(Borrow::Shared, &describe));
+    items.extend(paths.describe_method(Borrow::Shared, &describe));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
-        let mut body = description.by(Borrow::Exclusive);
+        let mut body = description.with_borrow(Borrow::Exclusive);
         if tensor.access == Access::Writable {
             let typed = Typed::new(paths, field.ty, field.at, "Probe");
-            let check = typed.call("writable", TokenStream::new());
+            let check = typed.call("require_writable", TokenStream::new());
             body = quote!(#check; #body);
         }
-        items.extend(paths.describe(Borrow::Exclusive, &body));
+        items.extend(paths.describe_method(Borrow::Exclusive, &body));
     }
     items
 }
 
-/// Shape and strides where they lie, if one field has both: core asks its type whether it is a `Layout`.
-fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
+/// Shape and strides as they are stored, if one field has both: the core checks whether its type is a `Layout`.
+fn stored_layout(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     let (Some(Slot::Field(shape)), Some((Role::Strides, Slot::Field(strides)))) =
         (&tensor.shape, &tensor.strides)
     else {
@@ -137,12 +138,16 @@ fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
     }
     let k = &paths.k;
     let (ty, at, member) = (shape.ty, shape.at, &shape.member);
-    let (at_k, this, own) = (paths.k(at), argument(at), argument(Span::call_site()));
+    let (at_k, this, own) = (
+        paths.k(at),
+        closure_argument(at),
+        closure_argument(Span::call_site()),
+    );
     let lists = quote_spanned!(at=> #at_k::LentLists::<#ty>);
     Some(quote! {
         .lists(
-            { use #k::Unsaid as _; #lists::LIE_THERE },
-            |#own| { use #k::Unsaid as _; #lists::of(&#this.#member) },
+            { use #k::ProbeDefaults as _; #lists::LIE_THERE },
+            |#own| { use #k::ProbeDefaults as _; #lists::of(&#this.#member) },
         )
     })
 }
@@ -150,22 +155,27 @@ fn lists(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> {
 fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let k = &paths.k;
     let ty = field.ty;
-    let facts = quote!({ use #k::Unsaid as _; #k::Whole::<#ty>::FACTS });
+    let facts = quote!({ use #k::ProbeDefaults as _; #k::Whole::<#ty>::FACTS });
     let (at, member) = (field.at, &field.member);
     let typed = Typed::new(paths, ty, at, "Whole");
-    let methods = [(Borrow::Shared, "whole"), (Borrow::Exclusive, "whole_mut")]
-        .map(|(borrow, function)| paths.describe(borrow, &typed.lend(function, borrow, member)));
-    let this = argument(at);
+    let methods = [
+        (Borrow::Shared, "describe_field"),
+        (Borrow::Exclusive, "describe_field_mut"),
+    ]
+    .map(|(borrow, function)| {
+        paths.describe_method(borrow, &typed.call_with_field(function, borrow, member))
+    });
+    let this = closure_argument(at);
     let share = typed.call(
-        "whole_share",
+        "share_field",
         quote_spanned!(at=> &#this.#member, request, other,),
     );
-    let share = paths.share(&share);
-    let extras = paths.extras(&facts, &share);
+    let share = paths.share_call(&share);
+    let extras = paths.extras_constant(&facts, &share);
     quote!(#extras #(#methods)*)
 }
 
-fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
+fn expand_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     let k = &paths.k;
     let name = paths.input.ident.unraw().to_string();
     let each = |this: Ident,
@@ -187,21 +197,21 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         });
         quote!(match #this { #(#arms)* })
     };
-    let refuse = |variant: &str| quote!(#k::skipped(#name, #variant));
+    let refuse = |variant: &str| quote!(#k::reject_skipped(#name, #variant));
     let here = Span::call_site();
     let methods = [
-        paths.describe(
+        paths.describe_method(
             Borrow::Shared,
-            &each(receiver(here), "whole", None, &refuse),
+            &each(receiver_ident(here), "describe_field", None, &refuse),
         ),
-        paths.describe(
+        paths.describe_method(
             Borrow::Exclusive,
-            &each(receiver(here), "whole_mut", None, &refuse),
+            &each(receiver_ident(here), "describe_field_mut", None, &refuse),
         ),
     ];
-    let share = paths.share(&each(
-        argument(here),
-        "whole_share",
+    let share = paths.share_call(&each(
+        closure_argument(here),
+        "share_field",
         Some(quote!(request, other,)),
         &|_| quote!(#k::None),
     ));
@@ -210,7 +220,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
         let k = paths.k(*at);
         Some(quote_spanned!(*at=> #k::Whole::<#ty>::FACTS))
     });
-    let facts = quote!({ use #k::Unsaid as _; #k::Facts::of_one(&[#(#facts),*]) });
-    let extras = paths.extras(&facts, &share);
+    let facts = quote!({ use #k::ProbeDefaults as _; #k::Facts::of_one(&[#(#facts),*]) });
+    let extras = paths.extras_constant(&facts, &share);
     quote!(#extras #(#methods)*)
 }

@@ -1,4 +1,4 @@
-//! `Element`: a struct of one scalar type is a trailing axis of its fields.
+//! Generates `Element`: a struct with fields of one scalar type, which become a trailing axis.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,16 +8,20 @@ use syn::{DeriveInput, Type};
 use crate::expand::call::Paths;
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::expr::receiver;
-use crate::syntax::input::{Field, Input, repr};
-use crate::syntax::krate::site;
+use crate::syntax::expr::receiver_ident;
+use crate::syntax::input::{Field, Input, repr_words};
+use crate::syntax::krate::location_of;
 use crate::syntax::role::Role;
-use crate::syntax::ty::{peel, scalar};
+use crate::syntax::ty::{peel_groups, scalar_name};
 
-pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option<TokenStream> {
+pub(crate) fn expand_element(
+    input: &Input<'_>,
+    item: &DeriveInput,
+    cx: &Ctxt,
+) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
-    one_scalar(fields, cx);
-    let words = repr(&item.attrs);
+    check_one_scalar(fields, cx);
+    let words = repr_words(&item.attrs);
     if let Some(align) = words.iter().find(|word| *word == "align") {
         cx.error(
             align,
@@ -36,14 +40,14 @@ pub(crate) fn derive(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) -> Option
     }
     cx.check()?;
     let transparent = words.iter().any(|word| word == "transparent");
-    Some(expand(&Paths::new(input), fields, transparent))
+    Some(element_impls(&Paths::new(input), fields, transparent))
 }
 
-/// Scalars that differ visibly; core compares the others by their types.
-fn one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
+/// Reports scalar types that differ by their tokens; the core compares the types themselves.
+fn check_one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
     let mut scalars = fields
         .iter()
-        .filter_map(|field| Some((field, innermost(field.ty)?)));
+        .filter_map(|field| Some((field, innermost_scalar(field.ty)?)));
     let Some((first, one)) = scalars.next() else {
         return;
     };
@@ -58,24 +62,24 @@ fn one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
     }
 }
 
-/// The scalar of a field, also inside an array.
-fn innermost(ty: &Type) -> Option<&Ident> {
-    match peel(ty) {
-        Type::Array(array) => innermost(&array.elem),
-        ty => scalar(ty),
+/// The scalar type of a field or of an array's elements.
+fn innermost_scalar(ty: &Type) -> Option<&Ident> {
+    match peel_groups(ty) {
+        Type::Array(array) => innermost_scalar(&array.elem),
+        ty => scalar_name(ty),
     }
 }
 
-/// What is done with a field, asked where its type stands.
-fn part(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+/// The core's handle for a field, with the span of the field's type.
+fn field_part(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (own, ty) = (field.ty.span(), field.ty);
     let k = paths.k(own);
     quote_spanned!(own=> #k::part::<Self, #ty>())
 }
 
-fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenStream {
+fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenStream {
     let Paths { input, k, .. } = paths;
-    // All that follows from the first field's scalar is said where its type stands.
+    // The items that depend on the first field's scalar type have the span of that type.
     let own = fields
         .first()
         .map_or_else(Span::call_site, |field| field.ty.span());
@@ -85,7 +89,7 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
         quote_spanned!(own=> type Scalar = <#ty as #root::Element>::Scalar;)
     });
     let axes = fields.iter().map(|field| {
-        let part = part(paths, field);
+        let part = field_part(paths, field);
         quote_spanned!(field.ty.span()=> #part.axes())
     });
     let axes = if transparent {
@@ -96,9 +100,9 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
     let walk = |exclusive: bool| -> TokenStream {
         let step = |field: &Field<'_>| {
             let (at, member) = (field.at, &field.member);
-            let (this, part) = (receiver(at), part(paths, field));
+            let (this, part) = (receiver_ident(at), field_part(paths, field));
             let mutable = exclusive.then(|| quote_spanned!(at=> mut));
-            // One statement each: rustc blames the start of a chain for its end.
+            // Separate statements, as rustc reports an error in a method chain at its start.
             quote_spanned!(at=> let walk = walk.field(&#mutable #this.#member, #part);)
         };
         fields.iter().map(step).collect()
@@ -106,13 +110,13 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
     let (shared, exclusive) = (walk(false), walk(true));
     let built = fields.iter().map(|field| {
         let (at, member) = (field.at, &field.member);
-        let part = part(paths, field);
+        let part = field_part(paths, field);
         quote_spanned!(at=> #member: source.next(#part))
     });
     let own_k = paths.k(own);
     let here = Span::call_site().located_at(own);
     let (this, walk, source) = (
-        receiver(own),
+        receiver_ident(own),
         Ident::new("walk", here),
         Ident::new("source", here),
     );
@@ -137,9 +141,9 @@ fn expand(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenSt
             #methods
         },
     );
-    // The sizes of a generic struct are known only where it is used.
+    // The size of a generic struct is only known where it is used.
     if input.generics.params.is_empty() {
-        let (at, ident) = (site(input.ident), input.ident);
+        let (at, ident) = (location_of(input.ident), input.ident);
         let k = input.krate.private(at);
         tokens.extend(
             quote_spanned!(at=> #[allow(deprecated)] const _: () = #k::no_padding::<#ident>();),

@@ -1,4 +1,4 @@
-//! `FromDLPack`: the same attributes read backwards, from an imported tensor to the fields that describe it.
+//! Generates `FromDLPack`: solves the same attributes for the fields, given an imported tensor.
 
 use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -14,24 +14,28 @@ use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Body, Field, Input};
 use crate::syntax::role::Role;
 
-pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<TokenStream> {
+pub(crate) fn expand_from_dlpack(
+    input: &Input<'_>,
+    plan: &Plan<'_>,
+    cx: &Ctxt,
+) -> Option<TokenStream> {
     let fields = match &input.body {
         Body::Struct(fields) => &fields[..],
         Body::Enum(_) => &[],
     };
-    refuse(&Claims::new(&input.attrs, fields), cx);
+    reject_one_way_keys(&Claims::new(&input.attrs, fields), cx);
     cx.check()?;
     let paths = Paths::new(input);
     let body = match &plan.main {
-        Main::Whole(field) => whole(&paths, field),
-        Main::Variants(arms) => variants(&paths, arms),
+        Main::Whole(field) => import_only_field(&paths, field),
+        Main::Variants(arms) => import_variants(&paths, arms),
         Main::Tensor { tensor, .. } => Solver {
             paths: &paths,
             fields,
             cx,
             solved: Vec::new(),
         }
-        .solve(tensor)?,
+        .solve_fields(tensor)?,
         Main::None | Main::Via(..) => return None,
     };
     cx.check()?;
@@ -45,8 +49,8 @@ pub(crate) fn derive(input: &Input<'_>, plan: &Plan<'_>, cx: &Ctxt) -> Option<To
     ))
 }
 
-/// What leads out of the struct cannot lead back.
-fn refuse(claims: &Claims<'_>, cx: &Ctxt) {
+/// Reports keys that cannot be inverted.
+fn reject_one_way_keys(claims: &Claims<'_>, cx: &Ctxt) {
     for claim in claims.iter() {
         let one_way = match claim.role {
             Role::Via | Role::Unsafe | Role::Tensor | Role::Columns | Role::Stream | Role::Elem => {
@@ -72,7 +76,7 @@ fn refuse(claims: &Claims<'_>, cx: &Ctxt) {
     }
 }
 
-fn whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+fn import_only_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (k, member, import) = (&paths.k, &field.member, import_whole(paths, field));
     quote!(#k::Ok(Self { #member: #import }))
 }
@@ -80,7 +84,7 @@ fn whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
     let k = paths.k(at);
-    quote_spanned!(at=> #k::import_whole::<#ty>(tensor)?)
+    quote_spanned!(at=> #k::import_field::<#ty>(tensor)?)
 }
 
 fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -89,14 +93,14 @@ fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     quote_spanned!(at=> <#ty as #k::Default>::default())
 }
 
-/// The first variant whose field takes the tensor.
-fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
+/// Creates the first variant with a field that accepts the tensor.
+fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     let k = &paths.k;
     let tries = arms.iter().filter_map(|arm| {
         let (variant, chosen) = (arm.variant.ident, arm.field?);
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
-        let fits = quote_spanned!(at=> #at_k::fits::<#ty>(&tensor));
+        let fits = quote_spanned!(at=> #at_k::accepts_tensor::<#ty>(&tensor));
         let values = arm.variant.fields.iter().map(|field| {
             let is_chosen = core::ptr::eq(field, chosen);
             let value = if is_chosen {
@@ -117,7 +121,7 @@ fn variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
     quote!(#(#tries)* #k::Err(#k::no_variant(#name, tensor)))
 }
 
-/// Finds the value of every field.
+/// Finds the value of each field.
 struct Solver<'a> {
     paths: &'a Paths<'a>,
     fields: &'a [Field<'a>],
@@ -126,16 +130,16 @@ struct Solver<'a> {
 }
 
 impl<'a> Solver<'a> {
-    fn solve(mut self, tensor: &'a Tensor<'a>) -> Option<TokenStream> {
+    fn solve_fields(mut self, tensor: &'a Tensor<'a>) -> Option<TokenStream> {
         let Data::Field(data) = tensor.data else {
             return None;
         };
         let mut checks = TokenStream::new();
         if let Some(shape) = &tensor.shape {
-            self.shape(shape, &mut checks);
+            self.solve_shape(shape, &mut checks);
         }
         if let Some((role, strides)) = &tensor.strides {
-            self.strides(*role, strides);
+            self.solve_strides(*role, strides);
         }
         let rest = [(Role::Dtype, &tensor.dtype), (Role::Device, &tensor.device)];
         let offset = tensor.offset.as_ref().map(|(role, slot)| (*role, slot));
@@ -143,7 +147,7 @@ impl<'a> Solver<'a> {
             .into_iter()
             .filter_map(|(role, slot)| Some((role, slot.as_ref()?)));
         for (role, slot) in offset.into_iter().chain(slots) {
-            self.slot(slot, role.name());
+            self.solve_slot(slot, role.name());
         }
         self.cx.check()?;
         let k = &self.paths.k;
@@ -171,37 +175,38 @@ impl<'a> Solver<'a> {
             #checks
             #k::Ok(Self {
                 #(#others)*
-                #member: import.data::<#ty>()?,
+                #member: import.into_data::<#ty>()?,
             })
         })
     }
 
-    fn shape(&mut self, shape: &'a Slot<'a>, checks: &mut TokenStream) {
+    fn solve_shape(&mut self, shape: &'a Slot<'a>, checks: &mut TokenStream) {
         let Slot::List(entries, _) = shape else {
-            self.slot(shape, "shape");
+            self.solve_slot(shape, "shape");
             return;
         };
         let rank = Literal::usize_unsuffixed(entries.len());
-        checks.extend(quote!(import.rank(#rank)?;));
+        checks.extend(quote!(import.check_rank(#rank)?;));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
-            if let Some(field) = self.field(tokens) {
+            if let Some(field) = self.find_field(tokens) {
                 if self
                     .solved
                     .iter()
                     .any(|(known, _)| core::ptr::eq(*known, field))
                 {
-                    // `[n, n]`: the second says what the first must be.
+                    // In `[n, n]`, the size of the second axis must equal that of the first.
                     let first = &self.first_axis(entries, tokens);
-                    checks.extend(quote!(import.expect(#axis, import.extent::<_>(#first)?)?;));
+                    checks
+                        .extend(quote!(import.check_size(#axis, import.axis_size::<_>(#first)?)?;));
                 } else {
-                    self.set(field, "extent", &[axis]);
+                    self.set(field, "axis_size", &[axis]);
                 }
             } else if is_integer(tokens) {
-                checks.extend(quote!(import.expect(#axis, #tokens)?;));
+                checks.extend(quote!(import.check_size(#axis, #tokens)?;));
             } else {
-                self.unsolvable(tokens);
+                self.report_unsolvable(tokens);
             }
         }
     }
@@ -215,36 +220,36 @@ impl<'a> Solver<'a> {
         Literal::usize_unsuffixed(first.unwrap_or_default())
     }
 
-    fn strides(&mut self, role: Role, strides: &'a Slot<'a>) {
+    fn solve_strides(&mut self, role: Role, strides: &'a Slot<'a>) {
         let (all, one) = match role {
             Role::ByteStrides => ("byte_strides", "byte_stride"),
             _ => ("strides", "stride"),
         };
         let Slot::List(entries, _) = strides else {
-            self.slot(strides, all);
+            self.solve_slot(strides, all);
             return;
         };
         for (axis, entry) in entries.iter().enumerate() {
             let Entry::Expr(tokens) = entry else { continue };
-            match self.field(tokens) {
+            match self.find_field(tokens) {
                 Some(field) => self.set(field, one, &[Literal::usize_unsuffixed(axis)]),
-                None => self.unsolvable(tokens),
+                None => self.report_unsolvable(tokens),
             }
         }
     }
 
-    fn slot(&mut self, slot: &'a Slot<'a>, method: &str) {
+    fn solve_slot(&mut self, slot: &'a Slot<'a>, method: &str) {
         match slot {
             Slot::Field(field) => self.set(field, method, &[]),
-            Slot::Expr(tokens) => match self.field(tokens) {
+            Slot::Expr(tokens) => match self.find_field(tokens) {
                 Some(field) => self.set(field, method, &[]),
-                None => self.unsolvable(tokens),
+                None => self.report_unsolvable(tokens),
             },
             Slot::List(..) => {}
         }
     }
 
-    fn field(&self, tokens: &TokenStream) -> Option<&'a Field<'a>> {
+    fn find_field(&self, tokens: &TokenStream) -> Option<&'a Field<'a>> {
         let name = plain_member(tokens)?;
         self.fields
             .iter()
@@ -258,9 +263,9 @@ impl<'a> Solver<'a> {
         self.solved.push((field, value));
     }
 
-    fn unsolvable(&self, tokens: &TokenStream) {
+    fn report_unsolvable(&self, tokens: &TokenStream) {
         let message = "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
-        // What the user wrote begins behind the `self.` that was put before it.
+        // The error points to the user's tokens, after the `self.` that was added.
         let trees: Vec<_> = tokens.clone().into_iter().collect();
         let first = if names_field(&trees) { 2 } else { 0 };
         let error = match (trees.get(first), trees.last()) {
@@ -274,7 +279,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// Whether a field comes first: `self.rows ..`, and no method.
+/// Whether the expression starts with a field, `self.rows ..`, and not with a method call.
 fn names_field(trees: &[TokenTree]) -> bool {
     match trees {
         [
@@ -288,10 +293,10 @@ fn names_field(trees: &[TokenTree]) -> bool {
 }
 
 fn is_integer(tokens: &TokenStream) -> bool {
-    matches!(expr::single(tokens), Some(TokenTree::Literal(_)))
+    matches!(expr::single_token(tokens), Some(TokenTree::Literal(_)))
 }
 
-/// The plain field name that an entry consists of, as `rows` or `self.rows`.
+/// The name of the field, if the expression is nothing else: `rows` or `self.rows`.
 fn plain_member(tokens: &TokenStream) -> Option<String> {
     let trees: Vec<_> = tokens.clone().into_iter().collect();
     match &trees[..] {

@@ -1,7 +1,8 @@
-//! What a build for type stubs leaves under the name of a type, among the macros: the names of its tensors.
+//! For type stubs: a macro under the name of the type, which knows the names of its tensors.
 //!
-//! `#[dlpack_pymethods]` sees a block of methods and the path of a type, and no field. By that path it finds this macro too,
-//! since `use` brings in whatever has the name. The macro passes on what it was given, with the inventory in front.
+//! `#[dlpack_pymethods]` sees a block of methods and the path of a type, but no fields. The same path resolves to this macro,
+//! because `use` imports a name from all namespaces. The macro calls the given macro with its input, and the inventory before
+//! it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -20,7 +21,7 @@ pub(crate) fn of_class(ident: &Ident, plan: &Plan<'_>) -> TokenStream {
         let rows = ty::rows(field.ty)?;
         Some(quote!([#rows]))
     });
-    leave(ident, &quote!(#tensor #(#named)* #(#rows)*))
+    define_inventory(ident, &quote!(#tensor #(#named)* #(#rows)*))
 }
 
 pub(crate) fn of_record(ident: &Ident, columns: &[&Field<'_>]) -> TokenStream {
@@ -28,15 +29,15 @@ pub(crate) fn of_record(ident: &Ident, columns: &[&Field<'_>]) -> TokenStream {
         let (name, doc) = (field.name(), field.doc.as_deref().unwrap_or_default());
         quote!((#name, #doc))
     });
-    leave(ident, &quote!(#(#named)*))
+    define_inventory(ident, &quote!(#(#named)*))
 }
 
-/// Of an item with mistakes, which are enough.
+/// An empty inventory for an item with errors.
 pub(crate) fn of_none(ident: &Ident) -> TokenStream {
-    leave(ident, &TokenStream::new())
+    define_inventory(ident, &TokenStream::new())
 }
 
-fn leave(ident: &Ident, inventory: &TokenStream) -> TokenStream {
+fn define_inventory(ident: &Ident, inventory: &TokenStream) -> TokenStream {
     let own = format_ident!("__dlpack_{}", ident);
     quote! {
         #[doc(hidden)]

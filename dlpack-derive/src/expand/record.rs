@@ -7,7 +7,7 @@ use syn::DeriveInput;
 use crate::expand::{call::Paths, inventory};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::input::{Field, Input, Member, repr};
+use crate::syntax::input::{Field, Input, Member, repr_words};
 use crate::syntax::role::Role;
 
 /// With `stubs`, also the names of the columns, for `#[dlpack_pymethods]`.
@@ -18,7 +18,7 @@ pub(crate) fn derive(
     cx: &Ctxt,
 ) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
-    let is_packed = repr(&item.attrs).iter().any(|word| word == "packed");
+    let is_packed = repr_words(&item.attrs).iter().any(|word| word == "packed");
     let skipped = fields.iter().filter(|field| is(field, Role::Skip));
     for field in skipped.filter(|field| is(field, Role::Nested)) {
         let message =
@@ -81,7 +81,7 @@ fn record(
     });
     let facts = columns.iter().zip(&names).map(|(field, name)| {
         let (k, ty) = (input.krate.private(field.at), field.ty);
-        quote_spanned!(field.at=> (#name, #k::Elem::<#ty>::FACTS))
+        quote_spanned!(field.at=> (#name, #k::ElementOf::<#ty>::FACTS))
     });
     let docs = columns.iter().zip(&names).filter_map(|(field, name)| {
         let doc = field.doc.as_ref()?;
@@ -113,7 +113,7 @@ fn record(
                 use #k::UnsaidField as _;
                 &#k::RecordLayout::of::<Self>(&[#(#layouts),*])
             };
-            const COLUMNS: #k::NamedFacts = { use #k::Unsaid as _; &[#(#facts),*] };
+            const COLUMNS: #k::NamedFacts = { use #k::ProbeDefaults as _; &[#(#facts),*] };
             #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
                 match name {

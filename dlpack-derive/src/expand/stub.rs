@@ -1,4 +1,4 @@
-//! What an item with mistakes gets besides the errors, so that its uses add none of their own.
+//! Generates implementations for an item with errors, so that its uses cause no further errors.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -8,12 +8,12 @@ use crate::expand::call::Paths;
 use crate::syntax::input::{Body, Derive, Field, Input};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::{counted, is_pointer};
+use crate::syntax::ty::{is_pointer, rc_name};
 
-pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
-    let input = Input::recover(item, derive, root)?;
-    // Neither is `Send`, and the stub would complain of that.
-    let stays = |field: &Field<'_>| is_pointer(field.ty) || counted(field.ty).is_some();
+pub(crate) fn expand_stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
+    let input = Input::read_with_errors(item, derive, root)?;
+    // A type with such a field is not `Send`, so the stub would cause an error.
+    let stays = |field: &Field<'_>| is_pointer(field.ty) || rc_name(field.ty).is_some();
     if input.fields().any(stays) {
         return None;
     }
@@ -53,7 +53,7 @@ pub(crate) fn stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<Tok
                 }
             },
         ),
-        // What an element is made of is all there is to it: nothing to pretend.
+        // The implementation of `Element` depends on its fields, so there is no stub.
         Derive::Element => return None,
     };
     Some(tokens)

@@ -1,18 +1,23 @@
-//! Further tensors: an accessor for each, and `DLPackTensors` over all of their names.
+//! Generates additional tensors: an accessor for each, and `DLPackTensors` with all names.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::expand::call::{Borrow, Paths, Typed, description, facts, present, value};
+use crate::expand::call::{
+    Borrow, Paths, Typed, build_description, layout_value, present_value, type_facts,
+};
 use crate::plan::tensor::Data;
 use crate::plan::{Main, Named, Plan, Source};
-use crate::syntax::expr::receiver;
-use crate::syntax::krate::site;
+use crate::syntax::expr::receiver_ident;
+use crate::syntax::krate::location_of;
 use crate::syntax::role::Role;
 
-pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
+pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let Paths { c, k, .. } = paths;
-    let accessors = plan.tensors.iter().map(|named| accessor(paths, named));
+    let accessors = plan
+        .tensors
+        .iter()
+        .map(|named| expand_accessor(paths, named));
     let own: Vec<_> = plan.tensors.iter().map(|named| &named.name).collect();
     let arms = plan.tensors.iter().map(|named| {
         let (name, accessor) = (&named.name, accessor_name(named));
@@ -25,25 +30,25 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             let (at, ty) = (field.at, field.ty);
             let k = paths.k(at);
             let names = quote_spanned!(at=> #k::Table::<#ty>::NAMES);
-            let (this, member) = (receiver(at), &field.member);
+            let (this, member) = (receiver_ident(at), &field.member);
             (
                 names,
-                quote_spanned!(at=> #k::column::<#ty>(&#this.#member, name)),
+                quote_spanned!(at=> #k::describe_column::<#ty>(&#this.#member, name)),
             )
         })
         .collect();
     let names = match (&own[..], &columns[..]) {
         (own, []) => quote!(&[#(#own),*]),
-        ([], [(names, _)]) => quote!({ use #k::Unsaid as _; #names }),
+        ([], [(names, _)]) => quote!({ use #k::ProbeDefaults as _; #names }),
         (own, columns) => {
             let own = (!own.is_empty()).then(|| quote!(&[#(#own),*],));
             let columns = columns.iter().map(|(names, _)| names);
             let groups = quote!(&[#own #(#columns),*]);
-            let at = site(plan.columns[0].ty);
+            let at = location_of(plan.columns[0].ty);
             let at_k = paths.k(at);
-            // Names that are there twice are found when this is evaluated.
-            let joined = quote_spanned!(at=> #at_k::names::<{ #at_k::count(#groups) }>(#groups));
-            quote!({ use #k::Unsaid as _; &#joined })
+            // Evaluating the constant reports duplicate names.
+            let joined = quote_spanned!(at=> #at_k::concat_names::<{ #at_k::count_names(#groups) }>(#groups));
+            quote!({ use #k::ProbeDefaults as _; &#joined })
         }
     };
     let own_facts = plan.tensors.iter().map(|named| {
@@ -53,15 +58,15 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let own_facts = (!own.is_empty()).then(|| quote!(&[#(#own_facts),*],));
     let column_facts = plan.columns.iter().map(|field| {
         let (k, ty) = (paths.k(field.at), field.ty);
-        quote_spanned!(site(ty)=> #k::Table::<#ty>::COLUMNS)
+        quote_spanned!(location_of(ty)=> #k::Table::<#ty>::COLUMNS)
     });
-    let docs = docs(paths, plan);
+    let docs = docs_constant(paths, plan);
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
     let unknown = match &columns[..] {
         [] => quote!(#k::unknown_tensor(name, #all)),
         [(_, first), rest @ ..] => {
             let rest = rest.iter().map(|(_, column)| quote!(.or_else(|| #column)));
-            quote!(#k::find(name, #all, #first #(#rest)*))
+            quote!(#k::found_or_unknown(name, #all, #first #(#rest)*))
         }
     };
     let lookup = if own.is_empty() {
@@ -70,7 +75,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote!(match name { #(#arms)* _ => #unknown, })
     };
     let shares = plan.tensors.iter().filter_map(|named| {
-        let (name, share) = (&named.name, share(paths, named)?);
+        let (name, share) = (&named.name, expand_share(paths, named)?);
         Some(quote!(#name => #k::Ok(#k::Some(#share?)),))
     });
     let shares: TokenStream = shares.collect();
@@ -85,8 +90,8 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
             }
         }
     });
-    let set = set(paths, plan);
-    let records = records(paths, plan);
+    let set = expand_set_tensor(paths, plan);
+    let records = expand_records(paths, plan);
     let mut tokens = TokenStream::new();
     if !own.is_empty() {
         tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
@@ -95,7 +100,7 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
         quote!(#c::DLPackTensors),
         quote! {
             const NAMES: &'static [&'static #k::Str] = #names;
-            const FACTS: &'static [#k::NamedFacts] = { use #k::Unsaid as _; &[#own_facts #(#column_facts),*] };
+            const FACTS: &'static [#k::NamedFacts] = { use #k::ProbeDefaults as _; &[#own_facts #(#column_facts),*] };
             #docs
             #[inline]
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
@@ -110,25 +115,25 @@ pub(crate) fn expand(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
 }
 
 /// The list of records that a structured array is made of: the only one of a struct that is no tensor itself.
-fn records(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+fn expand_records(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let (Main::None, [], [field]) = (&plan.main, &plan.tensors[..], &plan.columns[..]) else {
         return None;
     };
     let (at, ty, member) = (field.at, field.ty, &field.member);
-    let (k, at_k, this) = (&paths.k, paths.k(at), receiver(at));
+    let (k, at_k, this) = (&paths.k, paths.k(at), receiver_ident(at));
     let records = quote_spanned!(at=> #at_k::Table::<#ty>::records(&#this.#member));
     Some(quote! {
         const HAS_RECORDS: #k::Bool = true;
         #[inline]
         fn records(&self) -> #k::Option<#k::Records<'_>> {
-            use #k::Unsaid as _;
+            use #k::ProbeDefaults as _;
             #records
         }
     })
 }
 
-/// What is written about tensors, if anything can be.
-fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+/// The doc comments of the tensors, if there are any.
+fn docs_constant(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let own = plan.tensors.iter().filter_map(|named| {
         let (name, doc) = (&named.name, named.doc?);
         Some(quote!((#name, #doc)))
@@ -139,11 +144,11 @@ fn docs(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     }
     let columns = plan.columns.iter().map(|field| {
         let (k, ty) = (paths.k(field.at), field.ty);
-        quote_spanned!(site(ty)=> #k::Table::<#ty>::DOCS)
+        quote_spanned!(location_of(ty)=> #k::Table::<#ty>::DOCS)
     });
     let k = &paths.k;
     Some(quote! {
-        const DOCS: &'static [#k::NamedDocs] = { use #k::Unsaid as _; &[&[#(#own),*], #(#columns),*] };
+        const DOCS: &'static [#k::NamedDocs] = { use #k::ProbeDefaults as _; &[&[#(#own),*], #(#columns),*] };
     })
 }
 
@@ -155,10 +160,10 @@ fn accessor_name(named: &Named<'_>) -> Ident {
     )
 }
 
-fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+fn expand_accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let body = match &named.source {
-        Source::Tensor(tensor) => description(paths, tensor).by(Borrow::Shared),
+        Source::Tensor(tensor) => build_description(paths, tensor).with_borrow(Borrow::Shared),
         Source::Whole(data) => whole_source(paths, data),
     };
     let (vis, name) = (named.vis, accessor_name(named));
@@ -170,31 +175,31 @@ fn accessor(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     }
 }
 
-/// The export of a tensor by a clone of its field, where the key `owner` says so.
-fn share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
+/// Exports a tensor with a clone of its field as the owner, if the key `owner` is set.
+fn expand_share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     let (Source::Tensor(tensor), true) = (&named.source, named.owner) else {
         return None;
     };
     let accessor = accessor_name(named);
     let (ty, at, field) = match &tensor.data {
         Data::Field(field) => {
-            let (this, member) = (receiver(field.at), &field.member);
+            let (this, member) = (receiver_ident(field.at), &field.member);
             (
                 field.ty,
                 field.at,
                 quote_spanned!(field.at=> &#this.#member),
             )
         }
-        Data::Present(field, ty) => (*ty, site(ty), present(paths, field)),
+        Data::Present(field, ty) => (*ty, location_of(ty), present_value(paths, field)),
         Data::Expr(_) | Data::Raw { .. } => return None,
     };
-    let this = receiver(at);
+    let this = receiver_ident(at);
     let values = quote_spanned!(at=> #field, #this.#accessor(), request,);
-    Some(Typed::new(paths, ty, at, "Probe").call("share", values))
+    Some(Typed::new(paths, ty, at, "Probe").call("export_with_owner", values))
 }
 
-/// What puts the elements of an array into a field, where the key `set` says that it may.
-fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+/// `set_tensor`, which copies an array into a field with the key `set`.
+fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     let Paths { c, k, .. } = paths;
     let settable = || plan.tensors.iter().filter(|named| named.set.is_some());
     let names: Vec<_> = settable().map(|named| &named.name).collect();
@@ -202,7 +207,7 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
         return None;
     }
     let arms = settable().map(|named| {
-        let (name, made) = (&named.name, made(paths, named));
+        let (name, made) = (&named.name, field_assignment(paths, named));
         quote!(#name => #made,)
     });
     Some(quote! {
@@ -221,8 +226,8 @@ fn set(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
     })
 }
 
-/// A field, and what is made for it of an array: `self.mask = import_whole::<Vec<bool>>(fitting(tensor, ..)?)?`
-fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+/// Replaces a field by an array: `replace_field::<Vec<bool>>(&mut self.mask, check_assigned(tensor, ..)?)?`
+fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
         Source::Whole(data) => (data, None, None),
@@ -235,58 +240,65 @@ fn made(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     };
     let shape = match shape {
         Some(shape) => {
-            let shape = value(paths, Role::Shape, shape, None);
+            let shape = layout_value(paths, Role::Shape, shape, None);
             quote!(#k::Some(#shape))
         }
         None => quote!(#k::None),
     };
     let facts = source_facts(paths, &named.source);
-    let fitting = quote!({ use #k::Unsaid as _; #k::fitting(tensor, #facts, #shape)? });
-    let at = site(ty);
-    let (at_k, this, member) = (paths.k(at), receiver(at), &field.member);
-    let function = match order {
-        Some(_) => quote_spanned!(at=> import_column_major),
-        None => quote_spanned!(at=> import_whole),
+    let fitting =
+        quote!({ use #k::ProbeDefaults as _; #k::check_assigned(tensor, #facts, #shape)? });
+    let at = location_of(ty);
+    let (at_k, this, member) = (paths.k(at), receiver_ident(at), &field.member);
+    let (import, replace) = match order {
+        Some(_) => (
+            quote_spanned!(at=> #at_k::import_column_major::<#ty>),
+            quote_spanned!(at=> #at_k::replace_column_major::<#ty>),
+        ),
+        None => (
+            quote_spanned!(at=> #at_k::import_field::<#ty>),
+            quote_spanned!(at=> #at_k::replace_field::<#ty>),
+        ),
     };
-    let made = quote_spanned!(at=> #at_k::#function::<#ty>(#fitting)?);
     let name = &named.name;
     match data {
         Data::Present(..) => quote! {{
             #this.#member = match tensor {
-                #k::Some(tensor) => #k::Some(#made),
+                #k::Some(tensor) => #k::Some(#import(#fitting)?),
                 #k::None => #k::None,
             }
         }},
         _ => quote! {{
-            let tensor = #k::given(tensor, #name)?;
-            #this.#member = #made
+            let tensor = #k::require_tensor(tensor, #name)?;
+            #replace(&mut #this.#member, #fitting)?
         }},
     }
 }
 
-/// What the types say of a tensor, for checks at compile time.
+/// The facts that follow from a tensor's types, for checks at compile time.
 fn source_facts(paths: &Paths<'_>, source: &Source<'_>) -> TokenStream {
     let ty = match source {
-        Source::Tensor(tensor) => return facts(paths, tensor),
+        Source::Tensor(tensor) => return type_facts(paths, tensor),
         Source::Whole(Data::Field(field)) => field.ty,
         Source::Whole(Data::Present(_, ty)) => ty,
         Source::Whole(Data::Expr(_) | Data::Raw { .. }) => {
             unreachable!("only a field is a whole tensor")
         }
     };
-    let k = paths.k(site(ty));
-    quote_spanned!(site(ty)=> #k::Whole::<#ty>::FACTS)
+    let k = paths.k(location_of(ty));
+    quote_spanned!(location_of(ty)=> #k::Whole::<#ty>::FACTS)
 }
 
 fn whole_source(paths: &Paths<'_>, data: &Data<'_>) -> TokenStream {
     match data {
         Data::Field(field) => {
             let typed = Typed::new(paths, field.ty, field.at, "Whole");
-            typed.lend("whole", Borrow::Shared, &field.member)
+            typed.call_with_field("describe_field", Borrow::Shared, &field.member)
         }
         Data::Present(field, ty) => {
-            let (at, present) = (site(ty), present(paths, field));
-            Typed::new(paths, ty, at, "Whole").call("whole", quote_spanned!(at=> #present,))
+            let (at, present) = (location_of(ty), present_value(paths, field));
+            Typed::new(paths, ty, at, "Whole")
+                .call("describe_field", quote_spanned!(at=> #present,))
         }
         Data::Expr(_) | Data::Raw { .. } => unreachable!("only a field is a whole tensor"),
     }

@@ -1,4 +1,4 @@
-//! Who claims which role: the keys of a struct and its fields in source order, and the rules between two of them.
+//! Which key claims which role: the keys of a struct and its fields in source order, and the rules between two of them.
 
 use proc_macro2::Ident;
 
@@ -8,13 +8,13 @@ use crate::syntax::input::Field;
 use crate::syntax::role::Role;
 use crate::syntax::ty::is_list;
 
-/// A key and what it stands on.
+/// A key, and the field that it is on.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'a> {
     pub(crate) role: Role,
     pub(crate) key: &'a Ident,
     pub(crate) value: &'a Value,
-    /// The field that was marked; `None` on the struct and inside `tensor(..)`.
+    /// The field with the key; `None` for keys on the struct and inside of `tensor(..)`.
     pub(crate) field: Option<&'a Field<'a>>,
     place: usize,
 }
@@ -41,7 +41,7 @@ impl<'a> Claims<'a> {
         self.0.iter()
     }
 
-    /// Those of which this is true.
+    /// The claims that fulfil a predicate.
     pub(crate) fn filter(&self, which: impl Fn(&Claim<'a>) -> bool) -> Self {
         Self(self.iter().copied().filter(|claim| which(claim)).collect())
     }
@@ -50,13 +50,14 @@ impl<'a> Claims<'a> {
         self.iter().any(|claim| claim.role == role)
     }
 
-    /// The claim of a role; reports every further one.
-    pub(crate) fn one(&self, role: Role, cx: &Ctxt) -> Option<Claim<'a>> {
-        self.only(&[role], cx)
+    /// The claim of a role; reports all further ones.
+    pub(crate) fn claim_of(&self, role: Role, cx: &Ctxt) -> Option<Claim<'a>> {
+        self.claim_of_any(&[role], cx)
     }
 
-    /// The first claim of roles of which a tensor has one, as `data` and `unsafe(data ..)`; reports every further one.
-    pub(crate) fn only(&self, roles: &[Role], cx: &Ctxt) -> Option<Claim<'a>> {
+    /// The first claim of any of these roles, which exclude each other, such as `data` and `unsafe(data ..)`; reports all
+    /// further ones.
+    pub(crate) fn claim_of_any(&self, roles: &[Role], cx: &Ctxt) -> Option<Claim<'a>> {
         let mut claims = self.iter().filter(|claim| roles.contains(&claim.role));
         let first = *claims.next()?;
         for later in claims {
@@ -74,16 +75,27 @@ impl<'a> Claims<'a> {
         Some(first)
     }
 
-    /// One of two keys that say the same thing in different ways; reports the later when both are there.
-    pub(crate) fn either(&self, one: Role, other: Role, why: &str, cx: &Ctxt) -> Option<Claim<'a>> {
-        let (one, other) = (self.one(one, cx), self.one(other, cx));
-        exclude(one, other, why, cx);
+    /// The claim of one of two alternative roles; reports the later one if there are both.
+    pub(crate) fn claim_of_either(
+        &self,
+        one: Role,
+        other: Role,
+        why: &str,
+        cx: &Ctxt,
+    ) -> Option<Claim<'a>> {
+        let (one, other) = (self.claim_of(one, cx), self.claim_of(other, cx));
+        report_exclusion(one, other, why, cx);
         one.or(other)
     }
 }
 
-/// Reports the later of two keys that contradict each other.
-pub(crate) fn exclude(one: Option<Claim<'_>>, other: Option<Claim<'_>>, why: &str, cx: &Ctxt) {
+/// Reports the later of two keys that exclude each other.
+pub(crate) fn report_exclusion(
+    one: Option<Claim<'_>>,
+    other: Option<Claim<'_>>,
+    why: &str,
+    cx: &Ctxt,
+) {
     if let (Some(one), Some(other)) = (one, other) {
         let (first, later) = if one.place < other.place {
             (one, other)
@@ -101,8 +113,8 @@ pub(crate) fn exclude(one: Option<Claim<'_>>, other: Option<Claim<'_>>, why: &st
     }
 }
 
-/// Reports fields with two roles: a field is the data (whatever else is done with it) or lays it out. Only a type
-/// that keeps extents and strides together is both.
+/// Reports fields with two roles: a field is either the data or a part of the layout. An exception is a field that stores both
+/// shape and strides.
 pub(crate) fn one_role_each(fields: &[Field<'_>], cx: &Ctxt) {
     for field in fields {
         let mut first: Option<&Attr> = None;

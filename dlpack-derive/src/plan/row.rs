@@ -3,7 +3,7 @@
 use syn::DeriveInput;
 
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::input::{Body, Field, Input, repr};
+use crate::syntax::input::{Body, Field, Input, repr_words};
 
 /// The fields of a struct whose layout Rust guarantees.
 pub(crate) fn fields<'a>(
@@ -15,7 +15,7 @@ pub(crate) fn fields<'a>(
         return None;
     };
     let ident = input.ident;
-    let words = repr(&item.attrs);
+    let words = repr_words(&item.attrs);
     let transparent = words.iter().any(|word| word == "transparent");
     if !transparent && !words.iter().any(|word| word == "C") {
         let message = format!(

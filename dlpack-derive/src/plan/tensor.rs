@@ -1,17 +1,17 @@
-//! One tensor: where its data is and what lays it out, by field or by expression; the rules between its keys.
+//! One tensor: its data and its layout, each a field or an expression, and the rules between its keys.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Expr, ExprLit, Lit, Type};
 
-use crate::plan::claim::{Claim, Claims, exclude};
+use crate::plan::claim::{Claim, Claims, report_exclusion};
 use crate::syntax::attr::{Attr, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
-use crate::syntax::ty::{is_pointer, owned_container, peel};
+use crate::syntax::ty::{is_pointer, owned_container, peel_groups};
 
-/// Where the elements are.
+/// The data of a tensor.
 pub(crate) enum Data<'a> {
     Field(&'a Field<'a>),
     /// A field of type `Option<ty>`.
@@ -24,7 +24,7 @@ pub(crate) enum Data<'a> {
     },
 }
 
-/// What says one thing about the layout.
+/// The source of one property of the layout.
 pub(crate) enum Slot<'a> {
     Field(&'a Field<'a>),
     Expr(TokenStream),
@@ -33,7 +33,7 @@ pub(crate) enum Slot<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// As the buffer's type allows.
+    /// As the type of the data allows.
     Natural,
     ReadOnly,
     Writable,
@@ -58,7 +58,7 @@ pub(crate) struct Tensor<'a> {
     pub(crate) policy: Policy,
 }
 
-/// What a struct says for all of its tensors.
+/// The keys on a struct that apply to all of its tensors.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Policy {
     pub(crate) legacy_refuse: bool,
@@ -84,8 +84,8 @@ impl Policy {
     }
 }
 
-/// The field names that expressions may use.
-pub(crate) fn names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
+/// The field names that are in scope in expressions.
+pub(crate) fn field_names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
     let named = |field: &'a Field<'a>| match field.member {
         Member::Named(ident) => Some(ident),
         Member::Unnamed(_) => None,
@@ -94,7 +94,7 @@ pub(crate) fn names<'a>(fields: &'a [Field<'a>]) -> Vec<&'a Ident> {
 }
 
 impl<'a> Data<'a> {
-    /// From `data` or `unsafe(data = .., len = ..)`.
+    /// From the key `data` or `unsafe(data = .., len = ..)`.
     pub(crate) fn new(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Self> {
         match (claim.field, claim.value) {
             (Some(field), _) => {
@@ -117,22 +117,27 @@ impl<'a> Data<'a> {
                     );
                     return None;
                 }
-                Some(Self::Expr(expr::bind(tokens.clone(), names)))
+                Some(Self::Expr(expr::bind_fields(tokens.clone(), names)))
             }
-            (None, Value::List(parts)) => Self::raw(claim.key, parts, names, cx),
+            (None, Value::List(parts)) => Self::from_unsafe_keys(claim.key, parts, names, cx),
             _ => None,
         }
     }
 
-    fn raw(token: &'a Ident, parts: &[Attr], names: &[&Ident], cx: &Ctxt) -> Option<Self> {
+    fn from_unsafe_keys(
+        token: &'a Ident,
+        parts: &[Attr],
+        names: &[&Ident],
+        cx: &Ctxt,
+    ) -> Option<Self> {
         let part = |role: Role| {
             let found = parts.iter().find(|part| part.role == role);
             let tokens = found.and_then(|part| match &part.value {
-                Value::Expr(tokens) => Some(expr::bind(tokens.clone(), names)),
+                Value::Expr(tokens) => Some(expr::bind_fields(tokens.clone(), names)),
                 _ => None,
             });
             if tokens.is_none() {
-                // With one of the two there, it is the one that wants its other half.
+                // If one of the two keys is given, the error for the missing one points to it.
                 let at = parts.first().map_or(token, |part| &part.key);
                 let message = format!(
                     "missing `{}`: write `unsafe(data = .., len = ..)`",
@@ -154,7 +159,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// The field, if the tensor lies in one.
+    /// The field that is the data, if it is one.
     pub(crate) const fn field(&self) -> Option<&'a Field<'a>> {
         match self {
             Self::Field(field) => Some(field),
@@ -162,7 +167,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Whether it certainly knows no device of its own that a stream could belong to.
+    /// Whether the data's type certainly has no device that a stream could belong to.
     fn lacks_device(&self) -> bool {
         match self {
             Self::Field(field) => owned_container(field.ty).is_some(),
@@ -181,27 +186,30 @@ impl<'a> Tensor<'a> {
         policy: Policy,
         cx: &Ctxt,
     ) -> Self {
-        let slot = |claim: Claim<'a>| slot(claim, names, cx);
+        let slot = |claim: Claim<'a>| read_slot(claim, names, cx);
         let same = "both say the same; keep one";
-        let shape = claims.one(Role::Shape, cx);
-        let strides = claims.either(Role::Strides, Role::ByteStrides, same, cx);
-        let order = claims.one(Role::Order, cx);
-        let offset = claims.either(Role::Offset, Role::ByteOffset, same, cx);
-        let device = claims.one(Role::Device, cx);
-        let stream = claims.one(Role::Stream, cx);
-        let (elem, dtype) = (claims.one(Role::Elem, cx), claims.one(Role::Dtype, cx));
-        let (readonly, writable) = (
-            claims.one(Role::ReadOnly, cx),
-            claims.one(Role::Writable, cx),
+        let shape = claims.claim_of(Role::Shape, cx);
+        let strides = claims.claim_of_either(Role::Strides, Role::ByteStrides, same, cx);
+        let order = claims.claim_of(Role::Order, cx);
+        let offset = claims.claim_of_either(Role::Offset, Role::ByteOffset, same, cx);
+        let device = claims.claim_of(Role::Device, cx);
+        let stream = claims.claim_of(Role::Stream, cx);
+        let (elem, dtype) = (
+            claims.claim_of(Role::Elem, cx),
+            claims.claim_of(Role::Dtype, cx),
         );
-        exclude(
+        let (readonly, writable) = (
+            claims.claim_of(Role::ReadOnly, cx),
+            claims.claim_of(Role::Writable, cx),
+        );
+        report_exclusion(
             elem,
             dtype,
             "one is the type, the other a value that says it at run time; keep one",
             cx,
         );
-        exclude(order, strides, "both place the elements; keep one", cx);
-        exclude(readonly, writable, "a tensor is one of them; keep one", cx);
+        report_exclusion(order, strides, "both place the elements; keep one", cx);
+        report_exclusion(readonly, writable, "a tensor is one of them; keep one", cx);
         if let (Some(writable), Data::Expr(_)) = (writable, &data) {
             let message =
                 "`writable` needs a `data` field: an expression only lends a shared reference";
@@ -246,7 +254,7 @@ impl<'a> Tensor<'a> {
     }
 }
 
-fn slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'a>> {
+fn read_slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'a>> {
     if let Some(field) = claim.field {
         return Some(Slot::Field(field));
     }
@@ -254,20 +262,21 @@ fn slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'a>> {
         return None;
     };
     let listable = matches!(claim.role, Role::Shape | Role::Strides | Role::ByteStrides);
-    match expr::list(tokens) {
+    match expr::parse_list(tokens) {
         Ok(Some(entries)) if listable => {
             let bind = |entry| match entry {
-                Entry::Expr(tokens) => Entry::Expr(expr::bind(tokens, names)),
+                Entry::Expr(tokens) => Entry::Expr(expr::bind_fields(tokens, names)),
                 hole @ Entry::Hole(_) => hole,
             };
-            let span = expr::single(tokens).map_or_else(|| claim.key.span(), |group| group.span());
+            let span =
+                expr::single_token(tokens).map_or_else(|| claim.key.span(), |group| group.span());
             Some(Slot::List(entries.into_iter().map(bind).collect(), span))
         }
         Err(error) => {
             cx.push(error);
             None
         }
-        Ok(_) => Some(Slot::Expr(expr::bind(tokens.clone(), names))),
+        Ok(_) => Some(Slot::Expr(expr::bind_fields(tokens.clone(), names))),
     }
 }
 
@@ -291,7 +300,8 @@ fn check_holes(shape: Option<&Slot<'_>>, strided: bool, cx: &Ctxt) {
     }
 }
 
-/// A list against anything whose length shows; two fields are core's to compare, by their types.
+/// Compares the ranks of shape and strides if one is a list and the other's length is visible. The core compares two fields
+/// by their types.
 fn check_rank(shape: Option<&Slot<'_>>, strides: &Slot<'_>, claim: Claim<'_>, cx: &Ctxt) {
     let Some(shape) = shape else { return };
     if !matches!((shape, strides), (Slot::List(..), _) | (_, Slot::List(..))) {
@@ -313,11 +323,11 @@ fn check_rank(shape: Option<&Slot<'_>>, strides: &Slot<'_>, claim: Claim<'_>, cx
 }
 
 impl Slot<'_> {
-    /// The number of axes where the source shows it.
+    /// The number of axes, if the tokens show it.
     fn visible_rank(&self) -> Option<usize> {
         match self {
             Self::List(entries, _) => Some(entries.len()),
-            Self::Field(field) => match peel(field.ty) {
+            Self::Field(field) => match peel_groups(field.ty) {
                 Type::Array(array) => match &array.len {
                     Expr::Lit(ExprLit {
                         lit: Lit::Int(len), ..

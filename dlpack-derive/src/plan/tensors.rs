@@ -1,34 +1,34 @@
-//! Further tensors: where each has its data and its name from.
+//! Additional tensors: the data and the name of each.
 
 use proc_macro2::{Ident, Span};
 use syn::LitStr;
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 
-use super::{Named, Source, cheap};
+use super::{Named, Source, check_owner};
 use crate::plan::claim::{Claim, Claims};
-use crate::plan::tensor::{Data, Policy, Tensor, names};
+use crate::plan::tensor::{Data, Policy, Tensor, field_names};
 use crate::syntax::attr::{Attr, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Field, Input, Member};
 use crate::syntax::role::Role;
-use crate::syntax::ty::optional;
+use crate::syntax::ty::option_inner;
 
-pub(super) fn plan<'a>(
+pub(super) fn plan_tensors<'a>(
     input: &'a Input<'a>,
     claims: &Claims<'a>,
     fields: &'a [Field<'a>],
     policy: Policy,
     cx: &Ctxt,
 ) -> Vec<Named<'a>> {
-    let names = names(fields);
+    let names = field_names(fields);
     let mut found: Vec<Named<'a>> = Vec::new();
     for claim in claims.iter().filter(|claim| claim.role == Role::Tensor) {
         let keys: &'a [Attr] = match claim.value {
             Value::List(keys) => keys,
             _ => &[],
         };
-        let Some((name, at)) = name(claim, keys, cx) else {
+        let Some((name, at)) = tensor_name(claim, keys, cx) else {
             continue;
         };
         if found.iter().any(|old| old.name == name) {
@@ -40,7 +40,7 @@ pub(super) fn plan<'a>(
         }
         let inner = Claims::new(keys, &[]);
         let data = match claim.field {
-            Some(field) => Some(match optional(field.ty) {
+            Some(field) => Some(match option_inner(field.ty) {
                 Some(ty) => Data::Present(field, ty),
                 None => Data::Field(field),
             }),
@@ -52,11 +52,11 @@ pub(super) fn plan<'a>(
                 .field
                 .is_some_and(|field| field.attr(Role::Owner).is_some());
         if let (Some(field), true) = (claim.field, owner) {
-            cheap(optional(field.ty).unwrap_or(field.ty), &inner, cx);
+            check_owner(option_inner(field.ty).unwrap_or(field.ty), &inner, cx);
         }
-        let set = inner.one(Role::Set, cx).map(|claim| claim.key);
+        let set = inner.claim_of(Role::Set, cx).map(|claim| claim.key);
         if set.is_some() {
-            packed(&inner, cx);
+            check_settable(&inner, cx);
         }
         let says_more = |key: &Attr| !matches!(key.role, Role::Name | Role::Set);
         let plain = !keys.iter().any(says_more) && policy.is_default();
@@ -78,8 +78,8 @@ pub(super) fn plan<'a>(
     found
 }
 
-/// What is set is packed, and of the type that the field is of.
-fn packed(keys: &Claims<'_>, cx: &Ctxt) {
+/// Reports keys that `set` excludes: the array that is assigned becomes contiguous, with the type of the field.
+fn check_settable(keys: &Claims<'_>, cx: &Ctxt) {
     for claim in keys.iter() {
         let is_elsewhere = match claim.role {
             Role::Order => !matches!(claim.value, Value::Text(_)),
@@ -102,7 +102,7 @@ fn free_data<'a>(
     names: &[&Ident],
     cx: &Ctxt,
 ) -> Option<Data<'a>> {
-    match inner.only(&[Role::Data, Role::Unsafe], cx) {
+    match inner.claim_of_any(&[Role::Data, Role::Unsafe], cx) {
         Some(data) => Data::new(data, names, cx),
         None => {
             cx.error(
@@ -114,15 +114,17 @@ fn free_data<'a>(
     }
 }
 
-/// The name of a tensor: an accessor in Rust, an attribute in Python.
-fn name(claim: &Claim<'_>, keys: &[Attr], cx: &Ctxt) -> Option<(String, Span)> {
+/// The name of a tensor, for its accessor in Rust and its attribute in Python.
+fn tensor_name(claim: &Claim<'_>, keys: &[Attr], cx: &Ctxt) -> Option<(String, Span)> {
     let given = keys.iter().find_map(|key| match &key.value {
         Value::Text(text) if key.role == Role::Name => Some(text),
         _ => None,
     });
     match (given, claim.field.map(|field| (&field.member, field))) {
         (Some(text), _) => given_name(text, cx),
-        (None, Some((Member::Named(ident), field))) => usable(field.name(), ident.span(), cx),
+        (None, Some((Member::Named(ident), field))) => {
+            check_accessor_name(field.name(), ident.span(), cx)
+        }
         (None, Some((Member::Unnamed(_), _))) => {
             cx.error(
                 claim.key,
@@ -152,11 +154,11 @@ fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
         cx.error(text, message);
         return None;
     }
-    usable(name, text.span(), cx)
+    check_accessor_name(name, text.span(), cx)
 }
 
-/// The accessor must not hide a method of the traits.
-fn usable(name: String, at: Span, cx: &Ctxt) -> Option<(String, Span)> {
+/// Reports names with an accessor that would shadow a method of the traits.
+fn check_accessor_name(name: String, at: Span, cx: &Ctxt) -> Option<(String, Span)> {
     if name == "tensor" || name == "mut" {
         let message = format!(
             "a tensor cannot be called `{name}`: its accessor would hide `describe_{name}`; say `tensor(name = \"..\")`"

@@ -1,4 +1,4 @@
-//! An enum: the field of each variant that the tensor is left to.
+//! An enum: the field of each variant that is its tensor.
 
 use super::Arm;
 use crate::plan::claim::Claims;
@@ -6,7 +6,11 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Field, Input, Variant};
 use crate::syntax::role::Role;
 
-pub(super) fn plan<'a>(input: &Input<'_>, variants: &'a [Variant<'a>], cx: &Ctxt) -> Vec<Arm<'a>> {
+pub(super) fn plan_variants<'a>(
+    input: &Input<'_>,
+    variants: &'a [Variant<'a>],
+    cx: &Ctxt,
+) -> Vec<Arm<'a>> {
     let ident = input.ident;
     if variants.is_empty() {
         cx.error(
@@ -31,7 +35,7 @@ pub(super) fn plan<'a>(input: &Input<'_>, variants: &'a [Variant<'a>], cx: &Ctxt
 fn variant_field<'a>(variant: &'a Variant<'a>, cx: &Ctxt) -> Option<&'a Field<'a>> {
     let ident = variant.ident;
     let claims = Claims::new(&[], &variant.fields);
-    let marked = claims.one(Role::Data, cx);
+    let marked = claims.claim_of(Role::Data, cx);
     // `skip` is the only attribute of a variant.
     if !variant.attrs.is_empty() {
         if let Some(marked) = marked {

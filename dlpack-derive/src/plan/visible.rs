@@ -1,5 +1,5 @@
-//! Types that visibly cannot be what their field is. rustc refuses them as well, by traits of core that cannot say what to
-//! write in their place; behind an alias that is all there is.
+//! Rejects field types that cannot fit, as far as their tokens show it. rustc rejects them too, by the traits of the core, but
+//! cannot say what to write instead. Behind an alias, rustc's error is the only one.
 
 use syn::Type;
 
@@ -7,25 +7,25 @@ use crate::plan::tensor::Data;
 use crate::plan::{Main, Plan, Source};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::Input;
-use crate::syntax::ty::{counted, optional, owned_container, slice_object, vectors};
+use crate::syntax::ty::{option_inner, owned_container, rc_name, row_vectors, slice_object};
 
 impl Plan<'_> {
-    /// That no field is visibly of a type that cannot be exported.
+    /// Reports fields with types that cannot be exported, as far as their tokens show it.
     pub(crate) fn check_types(&self, input: &Input<'_>, cx: &Ctxt) {
         if !matches!(self.main, Main::None) {
-            for rc in input.fields().filter_map(|field| counted(field.ty)) {
+            for rc in input.fields().filter_map(|field| rc_name(field.ty)) {
                 let message = "`Rc` is not `Send`, and a consumer may release the data on any thread: use `Arc`";
                 cx.error(rc, message);
             }
         }
         for ty in self.data_types() {
-            // Around anything else it may be a type of the user's own.
-            if optional(ty).and_then(owned_container).is_some() {
+            // An `Option` of another type may be the user's own type with that name.
+            if option_inner(ty).and_then(owned_container).is_some() {
                 let message = "an `Option` may hold no data: store an empty container instead of `None`, \
                                or make the field a tensor that may be absent, `#[dlpack(tensor)]`";
                 cx.error(ty, message);
             }
-            if let Some(row) = vectors(ty) {
+            if let Some(row) = row_vectors(ty) {
                 let message = "each of these rows is an allocation of its own: store all of them in one `Vec`, \
                                and declare a shape, such as `#[dlpack(shape = [_, columns])]` on the struct";
                 cx.error(row, message);
@@ -37,9 +37,9 @@ impl Plan<'_> {
         }
     }
 
-    /// The types of the fields that are data, inside the `Option` of a tensor that may be missing.
+    /// The types of the data fields; for an optional tensor the type inside of the `Option`.
     fn data_types(&self) -> impl Iterator<Item = &Type> {
-        fn visible<'a>(data: &Data<'a>) -> Option<&'a Type> {
+        fn data_type<'a>(data: &Data<'a>) -> Option<&'a Type> {
             match data {
                 Data::Field(field) => Some(field.ty),
                 Data::Present(_, ty) => Some(ty),
@@ -47,14 +47,14 @@ impl Plan<'_> {
             }
         }
         let main: Vec<_> = match &self.main {
-            Main::Tensor { tensor, .. } => visible(&tensor.data).into_iter().collect(),
+            Main::Tensor { tensor, .. } => data_type(&tensor.data).into_iter().collect(),
             Main::Whole(field) => vec![field.ty],
             Main::Variants(arms) => arms.iter().filter_map(|arm| Some(arm.field?.ty)).collect(),
             Main::None | Main::Via(..) => Vec::new(),
         };
         let named = self.tensors.iter().filter_map(|named| match &named.source {
-            Source::Whole(data) => visible(data),
-            Source::Tensor(tensor) => visible(&tensor.data),
+            Source::Whole(data) => data_type(data),
+            Source::Tensor(tensor) => data_type(&tensor.data),
         });
         main.into_iter().chain(named)
     }

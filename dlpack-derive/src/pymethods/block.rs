@@ -1,16 +1,16 @@
-//! The `impl` below `#[dlpack_pymethods]`, read by its tokens: syn would need its feature `full` for the methods, which
-//! are passed on as they are.
+//! The `impl` block below `#[dlpack_pymethods]`, read as tokens: syn would need its feature `full` to parse the methods, which
+//! are passed on unchanged.
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
 
-/// What an attribute stands on.
+/// The item that the attribute is applied to.
 pub(crate) enum Item {
     Impl(Block),
     Other {
-        /// `struct`, `fn` and so on.
+        /// The keyword: `struct`, `fn` and so on.
         word: Option<Ident>,
-        /// The name of a type without parameters.
+        /// The name, for a type without generic parameters.
         name: Option<Ident>,
         item: TokenStream,
     },
@@ -19,11 +19,11 @@ pub(crate) enum Item {
 /// `#[..] impl Header { body }`
 pub(crate) struct Block {
     attrs: Vec<Attr>,
-    /// `impl`, and before it `unsafe` or `default`.
+    /// `impl`, with `unsafe` or `default` before it.
     start: Vec<TokenTree>,
-    /// `<..>` behind `impl`.
+    /// The generics `<..>` after `impl`.
     pub(crate) generics: TokenStream,
-    /// The trait and the `for` behind it.
+    /// The trait, and `for` after it.
     pub(crate) of: TokenStream,
     pub(crate) self_ty: TokenStream,
     bounds: TokenStream,
@@ -39,7 +39,7 @@ struct Attr {
 impl Item {
     pub(crate) fn read(item: TokenStream) -> Self {
         let mut trees: Vec<_> = item.clone().into_iter().collect();
-        // A macro's `$item` comes in a group without delimiters.
+        // A `macro_rules` fragment `$item` is wrapped in a group without delimiters.
         while let Some(TokenTree::Group(group)) = trees.last() {
             if group.delimiter() != Delimiter::None {
                 break;
@@ -48,12 +48,12 @@ impl Item {
             trees.pop();
             trees.extend(inner);
         }
-        Block::read(trees).map_or_else(|| other(item), Self::Impl)
+        Block::read(trees).map_or_else(|| read_other_item(item), Self::Impl)
     }
 }
 
-/// The first keyword of an item says what it is; behind it is its name.
-fn other(item: TokenStream) -> Item {
+/// Reads the first keyword of an item, and the name after it.
+fn read_other_item(item: TokenStream) -> Item {
     const WORDS: [&str; 10] = [
         "struct",
         "enum",
@@ -111,7 +111,7 @@ impl Block {
         if rest.peek().is_some_and(|tree| is(tree, '<')) {
             let mut open = 0;
             for tree in rest.by_ref() {
-                // The `>` of `->` closes nothing.
+                // The `>` of `->` closes no bracket.
                 let arrow = generics.last().is_some_and(|last| is(last, '-'));
                 open += i32::from(is(&tree, '<')) - i32::from(is(&tree, '>') && !arrow);
                 generics.push(tree);
@@ -139,7 +139,7 @@ impl Block {
         })
     }
 
-    /// `impl Image`, of no trait and without parameters.
+    /// Whether this is an inherent impl of a type without generic parameters.
     pub(crate) fn is_class(&self) -> bool {
         self.generics.is_empty() && self.of.is_empty()
     }
@@ -147,14 +147,14 @@ impl Block {
     pub(crate) fn has_attr(&self, name: &str) -> bool {
         self.attrs
             .iter()
-            .any(|attr| find(&attr.list.stream(), name).is_some())
+            .any(|attr| find_attr_name(&attr.list.stream(), name).is_some())
     }
 
-    /// Removes the attributes of this name; gives the name where the first of them said it.
+    /// Removes the attributes of this name; returns the name in the first of them.
     pub(crate) fn remove_attr(&mut self, name: &str) -> Option<Ident> {
         let mut removed = None;
         self.attrs.retain(|attr| {
-            let found = find(&attr.list.stream(), name);
+            let found = find_attr_name(&attr.list.stream(), name);
             let keep = found.is_none();
             removed = removed.take().or(found);
             keep
@@ -162,7 +162,7 @@ impl Block {
         removed
     }
 
-    /// Where the block defines this method or constant, or gives one this name in Python.
+    /// The name of a method or constant in the block that is called `name`, in Rust or in Python.
     pub(crate) fn defines(&self, name: &str) -> Option<TokenTree> {
         let trees: Vec<_> = self.body.stream().into_iter().collect();
         trees.windows(2).find_map(|pair| match pair {
@@ -171,13 +171,13 @@ impl Block {
             {
                 Some(own.clone().into())
             }
-            [hash, TokenTree::Group(list)] if is(hash, '#') => renames(list, name),
+            [hash, TokenTree::Group(list)] if is(hash, '#') => find_python_name(list, name),
             _ => None,
         })
     }
 
-    /// Whether the block has a getter of its own for this attribute of Python.
-    pub(crate) fn gets(&self, name: &str) -> bool {
+    /// Whether the block defines a getter for this Python attribute.
+    pub(crate) fn defines_getter(&self, name: &str) -> bool {
         let says = |tree| {
             let TokenTree::Group(attr) = tree else {
                 return false;
@@ -193,14 +193,14 @@ impl Block {
             || self.body.stream().into_iter().any(says)
     }
 
-    /// Removes the attributes that only `#[pymethods]` understands; whether there were any.
+    /// Removes the attributes that only `#[pymethods]` understands; returns whether there were any.
     pub(crate) fn remove_inert(&mut self) -> bool {
         let (body, found) = without_inert(&self.body, true);
         self.body = body;
         found
     }
 
-    /// Has PyO3's macro find PyO3 at this path, unless the user said where it is, or the path cannot stand in a string.
+    /// Makes PyO3's macro use `path` for PyO3, unless the user has set a path, or `path` cannot be written in a string.
     pub(crate) fn find_pyo3(&mut self, path: &TokenStream) {
         let path = path.to_string();
         if self.has_attr("pyo3") || path.contains('$') {
@@ -212,10 +212,10 @@ impl Block {
         });
     }
 
-    /// The block with items in front of the user's own.
-    pub(crate) fn with(&self, items: TokenStream) -> TokenStream {
+    /// The block with items before the user's own.
+    pub(crate) fn with_items(&self, items: TokenStream) -> TokenStream {
         let own: Vec<_> = self.body.stream().into_iter().collect();
-        // `#![..]` come first.
+        // Inner attributes `#![..]` come first.
         let mut at = 0;
         while let [hash, bang, _, ..] = &own[at..] {
             if !is(hash, '#') || !is(bang, '!') {
@@ -255,9 +255,9 @@ fn is_word(tree: &TokenTree, word: &str) -> bool {
     matches!(tree, TokenTree::Ident(found) if found == word)
 }
 
-/// The last part of an attribute's path, if it is this name; also of one behind a condition, as in
-/// `cfg_attr(feature = "python", pyo3::pymethods)`.
-fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
+/// The last segment of an attribute's path, if it is `name`; also looks into `cfg_attr`, as in `cfg_attr(feature = "python",
+/// pyo3::pymethods)`.
+fn find_attr_name(attr: &TokenStream, name: &str) -> Option<Ident> {
     let mut last = None;
     let mut trees = attr.clone().into_iter();
     for tree in trees.by_ref() {
@@ -268,7 +268,7 @@ fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
                 let trees: Vec<_> = group.stream().into_iter().collect();
                 let attrs = trees.split(|tree| is(tree, ',')).skip(1);
                 return attrs
-                    .filter_map(|attr| find(&attr.iter().cloned().collect(), name))
+                    .filter_map(|attr| find_attr_name(&attr.iter().cloned().collect(), name))
                     .next();
             }
             _ => break,
@@ -277,9 +277,9 @@ fn find(attr: &TokenStream, name: &str) -> Option<Ident> {
     last.filter(|last| last == name)
 }
 
-/// The string in `#[pyo3(name = "..")]`, if it is this name.
-fn renames(attr: &Group, name: &str) -> Option<TokenTree> {
-    find(&attr.stream(), "pyo3")?;
+/// The string in `#[pyo3(name = "..")]`, if it is `name`.
+fn find_python_name(attr: &Group, name: &str) -> Option<TokenTree> {
+    find_attr_name(&attr.stream(), "pyo3")?;
     let list = attr.stream().into_iter().find_map(|tree| match tree {
         TokenTree::Group(list) => Some(list.stream()),
         _ => None,
@@ -315,7 +315,7 @@ fn without_inert(group: &Group, items: bool) -> (Group, bool) {
                 if kept.last().is_some_and(|last| is(last, '#'))
                     && INERT
                         .iter()
-                        .any(|name| find(&list.stream(), name).is_some()) =>
+                        .any(|name| find_attr_name(&list.stream(), name).is_some()) =>
             {
                 found = true;
                 kept.pop();

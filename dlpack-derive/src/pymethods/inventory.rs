@@ -1,4 +1,4 @@
-//! The way to the inventories of a class and of its records, and back with them; see `expand::inventory`.
+//! Requests the inventories of a class and its records from the macros that their derives define; see `expand::inventory`.
 //!
 //! ```text
 //! Batch! { [to] (options) impl .. } ──▶ to! { [to] {names, [Row]} (options) impl .. }
@@ -10,17 +10,17 @@ use quote::{ToTokens, quote};
 use syn::LitStr;
 use syn::parse::Parser;
 
-/// What the derive knows of a class.
+/// What the derive knows about a class.
 #[derive(Default)]
 pub(crate) struct Inventory {
     /// The object itself is a tensor.
     pub(crate) tensor: bool,
-    /// Names of tensors, and what is written about each.
+    /// The names of the tensors, with the doc comment of each.
     pub(crate) named: Vec<(String, String)>,
 }
 
-/// Asks for the inventory of the type at `path`.
-pub(crate) fn ask(
+/// Calls the macro at `path`, which calls `to` with the inventory of the type.
+pub(crate) fn request_inventory(
     path: &impl ToTokens,
     to: &impl ToTokens,
     options: &TokenStream,
@@ -29,9 +29,9 @@ pub(crate) fn ask(
     quote!(#path! { [#to] (#options) #item })
 }
 
-/// What comes back.
+/// The arguments of the callback.
 pub(crate) enum Answer {
-    /// The records of a field are to be asked as well: what to expand to.
+    /// An inventory of records is still missing: the macro call to expand to.
     Ask(TokenStream),
     Complete {
         inventory: Inventory,
@@ -43,13 +43,13 @@ pub(crate) enum Answer {
 impl Answer {
     pub(crate) fn read(tokens: TokenStream) -> Option<Self> {
         let mut trees = tokens.into_iter();
-        let to = group(trees.next()?, Delimiter::Bracket)?;
+        let to = group_stream(trees.next()?, Delimiter::Bracket)?;
         let (mut inventory, mut rows) = (Inventory::default(), Vec::new());
         let options = loop {
             let tree = trees.next()?;
-            match group(tree.clone(), Delimiter::Brace) {
+            match group_stream(tree.clone(), Delimiter::Brace) {
                 Some(entries) => read(entries, &mut inventory, &mut rows)?,
-                None => break group(tree, Delimiter::Parenthesis)?,
+                None => break group_stream(tree, Delimiter::Parenthesis)?,
             }
         };
         let item = trees.collect();
@@ -71,7 +71,7 @@ impl Answer {
     }
 }
 
-/// `tensor`, `("name", "doc")` and `[path::of::Rows]`.
+/// Reads the entries of an inventory: `tensor`, `("name", "doc")` and `[path::of::Rows]`.
 fn read(
     entries: TokenStream,
     inventory: &mut Inventory,
@@ -94,7 +94,7 @@ fn read(
     Some(())
 }
 
-fn group(tree: TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
+fn group_stream(tree: TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
     match tree {
         TokenTree::Group(group) if group.delimiter() == delimiter => Some(Group::stream(&group)),
         _ => None,

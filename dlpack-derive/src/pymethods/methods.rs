@@ -1,4 +1,4 @@
-//! `#[dlpack_pymethods]`: what it adds to the user's `#[pymethods]`, and what it says where it cannot.
+//! `#[dlpack_pymethods]`: the items that it adds to the user's `#[pymethods]`, and its errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -8,38 +8,38 @@ use crate::pymethods::block::{Block, Item};
 use crate::pymethods::inventory::{self, Answer, Inventory};
 use crate::syntax::attr::{self, Value};
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::krate::{Krate, site};
+use crate::syntax::krate::{Krate, location_of};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
 
-/// The block, and errors. With an inventory it has typed methods for PyO3 to write into type stubs: they take the compiler
-/// as long as all the rest of a class.
-pub(crate) fn expand(
+/// Expands the attribute: the block and compile errors. With an inventory, typed methods are added for PyO3 to write into type
+/// stubs. They double the compile time of a class.
+pub(crate) fn expand_attribute(
     options: TokenStream,
     item: TokenStream,
     inventory: Option<&Inventory>,
 ) -> TokenStream {
     let cx = Ctxt::new(Root::Pyo3);
-    let tokens = run(options, item, inventory, &cx);
+    let tokens = expand_item(options, item, inventory, &cx);
     let mut errors = cx.into_compile_errors();
     errors.extend(tokens);
     errors
 }
 
-/// The same, once the inventory is there: the derive left it under the name of the class.
-pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
+/// Requests the inventory first, for type stubs: the derive has defined a macro under the name of the class.
+pub(crate) fn request_for_stubs(options: TokenStream, item: TokenStream) -> TokenStream {
     let Item::Impl(block) = Item::read(item.clone()) else {
-        return expand(options, item, None);
+        return expand_attribute(options, item, None);
     };
     if !block.is_class() || !block.has_attr("pymethods") {
-        return expand(options, item, None);
+        return expand_attribute(options, item, None);
     }
-    // Mistakes in them are reported when the answer is there.
+    // Errors in the options are reported by the callback.
     let cx = Ctxt::new(Root::Pyo3);
-    let krate = Krate::of(&attr::options(options.clone(), &cx), Root::Pyo3);
+    let krate = Krate::of(&attr::parse_options(options.clone(), &cx), Root::Pyo3);
     drop(cx.into_compile_errors());
     let k = krate.private(Span::call_site());
-    inventory::ask(
+    inventory::request_inventory(
         &block.self_ty,
         &quote!(#k::dlpack_pymethods_knowing),
         &options,
@@ -47,15 +47,15 @@ pub(crate) fn ask(options: TokenStream, item: TokenStream) -> TokenStream {
     )
 }
 
-/// Goes on with what came back.
-pub(crate) fn answered(answer: TokenStream) -> TokenStream {
+/// The callback: expands the attribute, or requests the next inventory.
+pub(crate) fn expand_callback(answer: TokenStream) -> TokenStream {
     match Answer::read(answer) {
         Some(Answer::Ask(tokens)) => tokens,
         Some(Answer::Complete {
             inventory,
             options,
             item,
-        }) => expand(options, item, Some(&inventory)),
+        }) => expand_attribute(options, item, Some(&inventory)),
         None => syn::Error::new(
             Span::call_site(),
             "this macro is called by `#[dlpack_pymethods]` alone",
@@ -64,8 +64,8 @@ pub(crate) fn answered(answer: TokenStream) -> TokenStream {
     }
 }
 
-/// The block with our items; where a mistake was reported, with as much of them as keeps rustc quiet.
-pub(crate) fn run(
+/// The block with the generated items; after an error, with just enough of them to avoid further errors of rustc.
+pub(crate) fn expand_item(
     options: TokenStream,
     item: TokenStream,
     inventory: Option<&Inventory>,
@@ -81,18 +81,18 @@ pub(crate) fn run(
 struct Options<'a> {
     info: bool,
     iterable: bool,
-    /// Where it is asked for.
+    /// The span of the option, if it is set.
     pickle: Option<Span>,
-    /// For type stubs.
+    /// Set in builds for type stubs.
     inventory: Option<&'a Inventory>,
-    /// The library of which attributes are arrays.
+    /// The library of the arrays that attributes return.
     arrays: Option<LitStr>,
     krate: Krate,
 }
 
 impl<'a> Options<'a> {
     fn read(tokens: TokenStream, inventory: Option<&'a Inventory>, cx: &Ctxt) -> Self {
-        let attrs = attr::options(tokens, cx);
+        let attrs = attr::parse_options(tokens, cx);
         let has = |role| attrs.iter().any(|attr| attr.role == role);
         let arrays = attrs.iter().find_map(|attr| match &attr.value {
             Value::Text(library) if attr.role == Role::Arrays => Some(library.clone()),
@@ -102,7 +102,7 @@ impl<'a> Options<'a> {
             info: has(Role::Info),
             iterable: has(Role::Iterable),
             pickle: (attrs.iter().find(|attr| attr.role == Role::Pickle))
-                .map(|attr| site(&attr.key)),
+                .map(|attr| location_of(&attr.key)),
             inventory,
             arrays,
             krate: Krate::of(&attrs, cx.root),
@@ -116,16 +116,16 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         cx.error(again, "`#[dlpack_pymethods]` is there twice; remove one");
     }
     if block.is_class() && has_pymethods {
-        let items = items(options, &block, cx);
+        let items = added_items(options, &block, cx);
         let k = options.krate.private(Span::call_site());
         block.find_pyo3(&quote!(#k::methods));
         return if cx.check().is_some() {
-            block.with(items)
+            block.with_items(items)
         } else {
-            block.with(bare(options, &block).unwrap_or_default())
+            block.with_items(bare_constant(options, &block).unwrap_or_default())
         };
     }
-    // Without this, PyO3 would complain of the same thing, or rustc of its attributes.
+    // Otherwise PyO3 would report the same mistake, or rustc would report PyO3's attributes.
     block.remove_attr("pymethods");
     let had_attributes = block.remove_inert();
     if !block.of.is_empty() {
@@ -135,28 +135,28 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         let message = "a Python class has no parameters: \
                        make each type that Python shall see a class of its own, such as `struct ImageF32(Image<f32>);`";
         cx.error(&block.generics, message);
-        return block.with(TokenStream::new());
+        return block.with_items(TokenStream::new());
     } else if had_attributes {
-        missing(
+        report_missing(
             cx,
             "no `#[pymethods]` below: write `#[pymethods]` on the line under `#[dlpack_pymethods]`",
         );
     } else {
-        missing(
+        report_missing(
             cx,
             "no `#[pymethods]` below: write `#[dlpack_pymethods]` on the line above `#[pymethods]`",
         );
     }
-    let constant = bare(options, &block);
+    let constant = bare_constant(options, &block);
     if block.of.is_empty() {
-        return block.with(constant.unwrap_or_default());
+        return block.with_items(constant.unwrap_or_default());
     }
-    let (ty, item) = (&block.self_ty, block.with(TokenStream::new()));
+    let (ty, item) = (&block.self_ty, block.with_items(TokenStream::new()));
     quote!(#item impl #ty { #constant })
 }
 
-/// What is wrong lies in front of the item, where nothing but our own attribute stands.
-fn missing(cx: &Ctxt, message: &str) {
+/// Reports an error at the attribute itself, as the missing attribute has no tokens.
+fn report_missing(cx: &Ctxt, message: &str) {
     cx.push(syn::Error::new(Span::call_site(), message));
 }
 
@@ -168,7 +168,7 @@ fn of_other(
     cx: &Ctxt,
 ) -> TokenStream {
     let Some(word) = word else {
-        missing(
+        report_missing(
             cx,
             "`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`",
         );
@@ -178,7 +178,7 @@ fn of_other(
         format!("`#[dlpack_pymethods]` belongs above `#[pymethods] impl ..`, not on this `{word}`");
     cx.error(word, message);
     let constant = name.map(|name| {
-        let constant = constant(options, &quote!(#name), None, &[]);
+        let constant = class_constant(options, &quote!(#name), None, &[]);
         quote!(impl #name { #constant })
     });
     quote!(#item #constant)
@@ -186,15 +186,15 @@ fn of_other(
 
 const CONSTANT: &str = "__dlpack_tensors__";
 
-/// The constant that the derive asks for, and that PyO3 evaluates with the attribute. `over`: the getters that are to go.
-fn constant(
+/// The constant that the derive's check reads, and that PyO3 evaluates. `over` names the getters that it replaces.
+fn class_constant(
     options: &Options<'_>,
     self_ty: &TokenStream,
     attribute: Option<TokenStream>,
     over: &[&str],
 ) -> TokenStream {
-    // A class that cannot be exported is named where the block names it.
-    let at = site(self_ty);
+    // If a class cannot be exported, the error points to its name in the block.
+    let at = location_of(self_ty);
     let k = options.krate.private(at);
     let info = options.info.then(|| quote_spanned!(at=> .info()));
     let iterable = options.iterable.then(|| quote_spanned!(at=> .iterable()));
@@ -205,7 +205,7 @@ fn constant(
         /// The names of the tensors that are attributes of this class.
         #attribute
         pub const __dlpack_tensors__: #k::Attributes<Self> = {
-            use #k::Otherwise as _;
+            use #k::ClassDefaults as _;
             #k::Attributes::<Self>::of(
                 #k::Class::<Self>::TENSOR,
                 #k::Class::<Self>::TENSORS,
@@ -215,14 +215,14 @@ fn constant(
     }
 }
 
-/// The constant alone, as Rust sees it: all that others ask for where a mistake was reported.
-fn bare(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
+/// The constant without PyO3's attribute: suffices for the derive's check after an error was reported.
+fn bare_constant(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
     let is_there = block.defines(CONSTANT).is_some();
-    (!is_there).then(|| constant(options, &block.self_ty, None, &[]))
+    (!is_there).then(|| class_constant(options, &block.self_ty, None, &[]))
 }
 
-/// Everything that is added; the names that the user took herself are reported.
-fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
+/// All items that are added. Reports names that the block defines already.
+fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let mut names = vec![
         CONSTANT,
         "__dlpack_c_exchange_api__",
@@ -232,7 +232,10 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     ];
     let unseen = Inventory::default();
     let inventory = options.inventory.unwrap_or(&unseen);
-    let typed = inventory.named.iter().filter(|(name, _)| !block.gets(name));
+    let typed = inventory
+        .named
+        .iter()
+        .filter(|(name, _)| !block.defines_getter(name));
     let typed: Vec<_> = typed.collect();
     let mut over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
     let mut shown = Vec::new();
@@ -248,22 +251,22 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     }
     over.extend(shown.iter().map(|(name, _)| name));
     let attribute = Some(quote!(#[classattr]));
-    let mut items = constant(options, &block.self_ty, attribute, &over);
+    let mut items = class_constant(options, &block.self_ty, attribute, &over);
     if inventory.tensor {
-        items.extend(placeholders(options));
+        items.extend(protocol_placeholders(options));
     }
     items.extend(shown.iter().map(|(_, placeholder)| placeholder(options)));
     items.extend(
         typed
             .iter()
-            .filter_map(|(name, doc)| getter(options, name, doc)),
+            .filter_map(|(name, doc)| getter_placeholder(options, name, doc)),
     );
     if options.info {
         names.push("__dlpack_info__");
     }
     if let Some(at) = options.pickle {
         names.extend(["__reduce_ex__", "__dlpack_restore__"]);
-        items.extend(pickle(options, at));
+        items.extend(pickle_methods(options, at));
     }
     for name in names {
         if let Some(own) = block.defines(name) {
@@ -274,9 +277,9 @@ fn items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     items
 }
 
-/// The methods of the protocol, as PyO3 writes them into stubs. With the class attribute come C functions
-/// of the same names, which is what runs, and whose text `help()` shows.
-fn placeholders(options: &Options<'_>) -> TokenStream {
+/// Placeholders for the methods of the protocol, for type stubs. The class attribute replaces them by C functions of the same
+/// names, which also define the docstrings that `help()` shows.
+fn protocol_placeholders(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let (version, no_version, info) = if options.info {
         let info = quote! {
@@ -312,10 +315,10 @@ fn placeholders(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// A method that the class may have already, likewise.
+/// A placeholder for a method that the class may define itself.
 type Placeholder = fn(&Options<'_>) -> TokenStream;
 
-/// What NumPy asks for.
+/// A placeholder for `__array__`.
 fn array_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -330,7 +333,7 @@ fn array_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// What a loop asks for.
+/// A placeholder for `__iter__`.
 fn iter_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -342,7 +345,7 @@ fn iter_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// What `len` asks for.
+/// A placeholder for `__len__`.
 fn len_placeholder(options: &Options<'_>) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     quote! {
@@ -354,11 +357,11 @@ fn len_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// An attribute, likewise.
-fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
+/// A placeholder for the attribute of a tensor.
+fn getter_placeholder(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     let here = Span::call_site();
     let (p, k) = (options.krate.root(here), options.krate.private(here));
-    // Of `fn get_price` alone PyO3 would make the getter of `price`.
+    // PyO3 derives the name of a getter from its function, unless the attribute names it.
     let attribute = syn::parse_str::<Ident>(&format!("r#{name}")).ok()?;
     let function = format_ident!("__dlpack_get_{name}");
     let doc = (!doc.is_empty()).then(|| quote!(#[doc = #doc]));
@@ -379,8 +382,8 @@ fn getter(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
     })
 }
 
-/// What `pickle` and `copy` call.
-fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
+/// The methods that `pickle` and `copy` call.
+fn pickle_methods(options: &Options<'_>, at: Span) -> TokenStream {
     let k = options.krate.private(Span::call_site());
     let at_k = options.krate.private(at);
     let reduce = quote_spanned!(at=> #at_k::reduce::<Self>);
@@ -401,7 +404,7 @@ fn pickle(options: &Options<'_>, at: Span) -> TokenStream {
             dtype: (::core::primitive::u8, ::core::primitive::u8, ::core::primitive::u16, ::core::primitive::bool),
             shape: &#k::pyo3::Bound<'_, #k::pyo3::PyAny>,
         ) -> #k::pyo3::PyResult<Self> {
-            use #k::Otherwise as _;
+            use #k::ClassDefaults as _;
             #k::Class::<Self>::RESTORE(bytes, dtype, shape)
         }
     }

@@ -1,4 +1,4 @@
-//! The grammar of one `#[dlpack(..)]`: its tokens become keys with values; what they mean together is not asked here.
+//! The grammar of one `#[dlpack(..)]`: parses its tokens into keys with values. How keys combine is decided in `plan`.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
@@ -9,14 +9,14 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr;
 use crate::syntax::role::{Form, Role, Site};
 
-/// One key as the user wrote it.
+/// One key, with its value.
 pub(crate) struct Attr {
     pub(crate) role: Role,
     pub(crate) key: Ident,
     pub(crate) value: Value,
 }
 
-/// What followed the key.
+/// The value of a key.
 pub(crate) enum Value {
     Flag,
     Expr(TokenStream),
@@ -26,8 +26,8 @@ pub(crate) enum Value {
     List(Vec<Attr>),
 }
 
-/// Reads every `#[dlpack(..)]` of one item. A mistake loses its key only: the next comma starts afresh.
-pub(crate) fn read(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
+/// Parses all `#[dlpack(..)]` of an item. After an error, parsing continues at the next comma.
+pub(crate) fn parse_attrs(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
     let mut found = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("dlpack")) {
         let Meta::List(list) = &attr.meta else {
@@ -38,7 +38,7 @@ pub(crate) fn read(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
             continue;
         };
         let read = list.parse_args_with(|input: ParseStream<'_>| {
-            items(input, site, &mut found, cx);
+            parse_items(input, site, &mut found, cx);
             Ok(())
         });
         if let Err(error) = read {
@@ -48,11 +48,11 @@ pub(crate) fn read(attrs: &[Attribute], site: Site, cx: &Ctxt) -> Vec<Attr> {
     found
 }
 
-/// Reads the options of `#[dlpack_pymethods(..)]`.
-pub(crate) fn options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
+/// Parses the options of `#[dlpack_pymethods(..)]`.
+pub(crate) fn parse_options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
     let mut found = Vec::new();
     let read = |input: ParseStream<'_>| {
-        items(input, Site::Methods, &mut found, cx);
+        parse_items(input, Site::Methods, &mut found, cx);
         Ok(())
     };
     if let Err(error) = read.parse2(tokens) {
@@ -61,13 +61,13 @@ pub(crate) fn options(tokens: TokenStream, cx: &Ctxt) -> Vec<Attr> {
     found
 }
 
-fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
+fn parse_items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
     while !input.is_empty() {
-        match item(input, site, cx) {
+        match parse_item(input, site, cx) {
             Ok(attr) => {
                 if !input.is_empty() && !input.peek(Token![,]) {
                     cx.push(input.error(format!("expected `,` after `{}`", attr.key)));
-                    expr::take(input);
+                    expr::take_expression(input);
                 }
                 let again =
                     attr.role != Role::Tensor && found.iter().any(|old| old.role == attr.role);
@@ -82,10 +82,10 @@ fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
             }
             Err(error) => {
                 cx.push(error);
-                expr::take(input);
+                expr::take_expression(input);
             }
         }
-        // Nothing but a comma can be next; at the end there is none.
+        // The next token is a comma, or the list ends.
         let _: Option<Token![,]> = input.parse().ok();
         if let Some(list) = found.last() {
             loose_entries(input, list, site, cx);
@@ -93,7 +93,8 @@ fn items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &Ctxt) {
     }
 }
 
-/// Takes the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports them once.
+/// Consumes the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports one error for
+/// all.
 fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
     let (Role::Shape | Role::Strides | Role::ByteStrides, Value::Expr(first)) =
         (list.role, &list.value)
@@ -101,8 +102,8 @@ fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
         return;
     };
     let mut entries = Vec::new();
-    while is_loose(&expr::take(&input.fork()), site) {
-        entries.push(expr::take(input));
+    while is_loose(&expr::take_expression(&input.fork()), site) {
+        entries.push(expr::take_expression(input));
         let _: Option<Token![,]> = input.parse().ok();
     }
     if let Some(entry) = entries.first() {
@@ -113,27 +114,29 @@ fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
     }
 }
 
-/// Whether the tokens up to a comma are one word or number that is no key of the site, nor nearly one.
+/// Whether the tokens up to a comma are a single name or number that is neither a key of the site nor similar to one.
 fn is_loose(tokens: &TokenStream, site: Site) -> bool {
-    match expr::single(tokens) {
+    match expr::single_token(tokens) {
         Some(TokenTree::Literal(literal)) => !literal.to_string().contains('"'),
         Some(TokenTree::Ident(word)) => {
             let word = word.to_string();
-            Role::named(&word).is_none() && site.nearest(&word).is_none()
+            Role::named(&word).is_none() && site.nearest_key(&word).is_none()
         }
         _ => false,
     }
 }
 
-fn item(input: ParseStream<'_>, site: Site, cx: &Ctxt) -> Result<Attr> {
+fn parse_item(input: ParseStream<'_>, site: Site, cx: &Ctxt) -> Result<Attr> {
     if !input.peek(Ident::peek_any) {
         return Err(input.error(format!("expected a key, {}", site.expected())));
     }
     let key = input.call(Ident::parse_any)?;
     let role = Role::named(&key.to_string())
         .filter(|role| role.is_known(site))
-        .ok_or_else(|| unknown(&key, site))?;
-    let form = role.form(site).ok_or_else(|| misplaced(&key, role, site))?;
+        .ok_or_else(|| unknown_key_error(&key, site))?;
+    let form = role
+        .form(site)
+        .ok_or_else(|| misplaced_key_error(&key, role, site))?;
     let value = if input.peek(token::Paren) {
         let (Form::List(inside) | Form::FlagOrList(inside)) = form else {
             return Err(no_list(&key, role, form, cx));
@@ -141,11 +144,11 @@ fn item(input: ParseStream<'_>, site: Site, cx: &Ctxt) -> Result<Attr> {
         let content;
         parenthesized!(content in input);
         let mut inner = Vec::new();
-        items(&content, inside, &mut inner, cx);
+        parse_items(&content, inside, &mut inner, cx);
         Value::List(inner)
     } else if input.peek(Token![=]) {
         input.parse::<Token![=]>()?;
-        value(input, &key, role, form, site, cx)?
+        parse_value(input, &key, role, form, site, cx)?
     } else if matches!(form, Form::Flag | Form::FlagOrList(_)) {
         Value::Flag
     } else {
@@ -154,7 +157,7 @@ fn item(input: ParseStream<'_>, site: Site, cx: &Ctxt) -> Result<Attr> {
     Ok(Attr { role, key, value })
 }
 
-fn value(
+fn parse_value(
     input: ParseStream<'_>,
     key: &Ident,
     role: Role,
@@ -175,7 +178,7 @@ fn value(
             ),
         ));
     }
-    let literal = literal(input);
+    let literal = parse_literal(input);
     match form {
         Form::Text => {
             let Some(text) = literal else {
@@ -224,13 +227,13 @@ fn value(
                 )
             })
         }
-        _ => expression(expr::take(input), role, cx).map(Value::Expr),
+        _ => check_expression(expr::take_expression(input), role, cx).map(Value::Expr),
     }
 }
 
-/// Strings and a bare `_` are no values of any key that takes an expression.
-fn expression(tokens: TokenStream, role: Role, cx: &Ctxt) -> Result<TokenStream> {
-    let wrong = match expr::single(&tokens) {
+/// Rejects strings and a bare `_`, which are not valid for any key with an expression.
+fn check_expression(tokens: TokenStream, role: Role, cx: &Ctxt) -> Result<TokenStream> {
+    let wrong = match expr::single_token(&tokens) {
         Some(TokenTree::Literal(literal)) if literal.to_string().contains('"') => "a string",
         Some(TokenTree::Ident(ident)) if ident == "_" => "`_`",
         _ => return Ok(tokens),
@@ -242,7 +245,7 @@ fn expression(tokens: TokenStream, role: Role, cx: &Ctxt) -> Result<TokenStream>
     Err(Error::new_spanned(tokens, message))
 }
 
-/// `C` or `F` without quotes, as all of the value.
+/// `C` or `F` without quotes, as the whole value.
 fn bare_order(input: ParseStream<'_>) -> Option<()> {
     let ahead = input.fork();
     let word = ahead.parse::<Ident>().ok()?;
@@ -250,14 +253,14 @@ fn bare_order(input: ParseStream<'_>) -> Option<()> {
     (ends && (word == "C" || word == "F")).then_some(())
 }
 
-/// A string literal that is all of the value.
-fn literal(input: ParseStream<'_>) -> Option<LitStr> {
+/// A string literal, as the whole value.
+fn parse_literal(input: ParseStream<'_>) -> Option<LitStr> {
     let ahead = input.fork();
     let text = ahead.parse::<LitStr>().ok()?;
     (ahead.is_empty() || ahead.peek(Token![,])).then_some(text)
 }
 
-/// The name of a module, or the one of two words that the string of a key is.
+/// Checks a string value: the name of a module, or one of two words.
 fn one_of(role: Role, text: &LitStr) -> Result<()> {
     let words = match role {
         Role::Order => ["C", "F"],
@@ -282,7 +285,7 @@ fn one_of(role: Role, text: &LitStr) -> Result<()> {
     Err(Error::new(text.span(), message))
 }
 
-/// Whether Python takes it for names with dots between them.
+/// Whether Python accepts the text as a dotted path.
 fn is_dotted(path: &str) -> bool {
     let is_name = |name: &str| {
         let starts = name.starts_with(|first: char| first == '_' || first.is_alphabetic());
@@ -294,14 +297,14 @@ fn is_dotted(path: &str) -> bool {
     path.split('.').all(is_name)
 }
 
-fn unknown(key: &Ident, site: Site) -> Error {
+fn unknown_key_error(key: &Ident, site: Site) -> Error {
     let word = key.to_string();
     let mut message = format!(
         "unknown dlpack {} `{key}`, expected {}",
         site.kind(),
         site.expected()
     );
-    if let Some(role) = site.nearest(&word) {
+    if let Some(role) = site.nearest_key(&word) {
         message += &format!("; did you mean `{}`?", role.name());
     } else if Role::named(&word).is_some_and(|role| role.is_known(Site::Methods)) {
         message += &format!("; write `#[dlpack_pymethods({word})]` above `#[pymethods]`");
@@ -309,7 +312,7 @@ fn unknown(key: &Ident, site: Site) -> Error {
     Error::new(key.span(), message)
 }
 
-fn misplaced(key: &Ident, role: Role, site: Site) -> Error {
+fn misplaced_key_error(key: &Ident, role: Role, site: Site) -> Error {
     let name = role.name();
     let message = match site {
         Site::Enum => format!(
@@ -348,7 +351,7 @@ fn misplaced(key: &Ident, role: Role, site: Site) -> Error {
         }
         _ => format!(
             "`{name}` belongs on {}, not on {}",
-            role.home(),
+            role.allowed_place(),
             site.name()
         ),
     };

@@ -1,4 +1,4 @@
-//! Collects the errors of a stage, so that one compilation shows them all, in the words of the crate that the user has.
+//! Collects the errors of a stage, so that one compilation shows them all. Messages use the names of the user's crate.
 
 use core::cell::RefCell;
 use core::fmt::Display;
@@ -9,7 +9,7 @@ use syn::Error;
 
 use crate::syntax::root::Root;
 
-/// The errors found so far.
+/// The errors reported so far.
 pub(crate) struct Ctxt {
     pub(crate) root: Root,
     errors: RefCell<Vec<Error>>,
@@ -23,7 +23,7 @@ impl Ctxt {
         }
     }
 
-    /// Reports a mistake at the tokens that made it.
+    /// Reports an error at the tokens that caused it.
     pub(crate) fn error(&self, at: impl ToTokens, message: impl Display) {
         self.push(Error::new_spanned(at, message));
     }
@@ -32,7 +32,7 @@ impl Ctxt {
         self.errors.borrow_mut().push(error);
     }
 
-    /// `None` once anything was reported: a later stage would only repeat it in other words.
+    /// `None` if an error has been reported: a later stage would only report its consequences.
     pub(crate) fn check(&self) -> Option<()> {
         self.errors.borrow().is_empty().then_some(())
     }

@@ -1,6 +1,6 @@
-//! The user's expressions: where one ends, what a bracket list holds, and field names in scope.
+//! The user's expressions: where each ends, bracket lists, and the names of fields in scope.
 //!
-//! Expressions stay tokens: parsing them would need syn's `full` feature, and rustc says better what is wrong inside.
+//! Expressions stay tokens: parsing them would need syn's `full` feature, and rustc's errors about them are better.
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::quote;
@@ -8,13 +8,13 @@ use syn::parse::ParseStream;
 
 /// One entry of a bracket list.
 pub(crate) enum Entry {
-    /// `_`, to be worked out.
+    /// `_`, to be inferred.
     Hole(Ident),
     Expr(TokenStream),
 }
 
-/// The tokens up to the next comma that separates keys.
-pub(crate) fn take(input: ParseStream<'_>) -> TokenStream {
+/// The tokens up to the next comma that separates two keys.
+pub(crate) fn take_expression(input: ParseStream<'_>) -> TokenStream {
     let mut angles = Angles::default();
     let mut taken = TokenStream::new();
     while !input.is_empty() {
@@ -31,20 +31,20 @@ pub(crate) fn take(input: ParseStream<'_>) -> TokenStream {
     taken
 }
 
-/// The entries of `[a, _, b]`; `None` for anything else, `[a; n]` included.
+/// The entries of `[a, _, b]`; `None` for anything else, including `[a; n]`.
 ///
 /// # Errors
 ///
-/// An empty entry, at its comma.
-pub(crate) fn list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
+/// An empty entry is reported at its comma.
+pub(crate) fn parse_list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
     let mut trees = tokens.clone().into_iter();
     let (Some(TokenTree::Group(group)), None) = (trees.next(), trees.next()) else {
         return Ok(None);
     };
     if group.delimiter() == Delimiter::None {
-        return list(&group.stream());
+        return parse_list(&group.stream());
     }
-    if group.delimiter() != Delimiter::Bracket || repeats(&group) {
+    if group.delimiter() != Delimiter::Bracket || is_repetition(&group) {
         return Ok(None);
     }
     let mut entries = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>> {
     Ok(Some(entries))
 }
 
-fn repeats(group: &Group) -> bool {
+fn is_repetition(group: &Group) -> bool {
     group
         .stream()
         .into_iter()
@@ -78,28 +78,28 @@ fn repeats(group: &Group) -> bool {
 
 impl Entry {
     fn new(tokens: TokenStream) -> Self {
-        match hole(&tokens) {
+        match as_hole(&tokens) {
             Some(hole) => Self::Hole(hole),
             None => Self::Expr(tokens),
         }
     }
 }
 
-/// `_`, alone.
-pub(crate) fn hole(tokens: &TokenStream) -> Option<Ident> {
-    match single(tokens) {
+/// The identifier of a bare `_`.
+pub(crate) fn as_hole(tokens: &TokenStream) -> Option<Ident> {
+    match single_token(tokens) {
         Some(TokenTree::Ident(ident)) if ident == "_" => Some(ident),
         _ => None,
     }
 }
 
-/// The only token of a stream.
-pub(crate) fn single(tokens: &TokenStream) -> Option<TokenTree> {
+/// The only token of a stream; `None` if there are more.
+pub(crate) fn single_token(tokens: &TokenStream) -> Option<TokenTree> {
     let mut trees = tokens.clone().into_iter();
     trees.next().filter(|_| trees.next().is_none())
 }
 
-/// Whether an expression is visibly a slice of host memory, as `&self.items[..]`.
+/// Whether an expression is a slice of host memory by its tokens, as `&self.items[..]`.
 pub(crate) fn is_slice(tokens: &TokenStream) -> bool {
     let trees: Vec<_> = tokens.clone().into_iter().collect();
     match (trees.first(), trees.last()) {
@@ -115,7 +115,7 @@ pub(crate) fn is_slice(tokens: &TokenStream) -> bool {
     }
 }
 
-/// Whether an expression is visibly a slice by value, as `self.items[..]`.
+/// Whether an expression is an unsized slice by its tokens, as `self.items[..]`.
 pub(crate) fn is_unborrowed_slice(tokens: &TokenStream) -> bool {
     let trees: Vec<_> = tokens.clone().into_iter().collect();
     let plain = |tree: &TokenTree| {
@@ -126,14 +126,14 @@ pub(crate) fn is_unborrowed_slice(tokens: &TokenStream) -> bool {
             index.delimiter() == Delimiter::Bracket
                 && !before.is_empty()
                 && before.iter().all(plain)
-                && ranges(index)
+                && is_range(index)
         }
         _ => false,
     }
 }
 
-/// Whether an index is visibly a range.
-fn ranges(index: &Group) -> bool {
+/// Whether an index is a range by its tokens.
+fn is_range(index: &Group) -> bool {
     let trees: Vec<_> = index.stream().into_iter().collect();
     let pair = |pair: &[TokenTree]| match pair {
         [TokenTree::Punct(first), last] => joins(first, '.') && is_punct(last, '.'),
@@ -142,7 +142,7 @@ fn ranges(index: &Group) -> bool {
     trees.windows(2).any(pair)
 }
 
-/// Whether an expression is a field, or a field of one, and so on.
+/// Whether an expression is a field, or a field of a field, and so on.
 pub(crate) fn is_place(tokens: &TokenStream) -> bool {
     tokens.clone().into_iter().all(|tree| match tree {
         TokenTree::Ident(_) | TokenTree::Literal(_) => true,
@@ -151,21 +151,21 @@ pub(crate) fn is_place(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Puts the plain names of fields in scope: `rows` becomes `self.rows`.
-pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
+/// Brings the names of fields into scope: `rows` becomes `self.rows`.
+pub(crate) fn bind_fields(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
     let trees: Vec<_> = tokens.into_iter().collect();
     let mut bound = Vec::new();
     let mut received = false;
     for (at, tree) in trees.iter().enumerate() {
         match tree {
             TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), bind(group.stream(), fields));
+                let mut inner = Group::new(group.delimiter(), bind_fields(group.stream(), fields));
                 inner.set_span(group.span());
                 bound.push(TokenTree::Group(inner));
             }
             TokenTree::Ident(ident) if ident == "self" => {
                 received = true;
-                bound.push(TokenTree::Ident(receiver(ident.span())));
+                bound.push(TokenTree::Ident(receiver_ident(ident.span())));
             }
             TokenTree::Ident(ident)
                 if fields.contains(&ident)
@@ -173,21 +173,21 @@ pub(crate) fn bind(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
                     && !names_else(&trees[at + 1..]) =>
             {
                 received = true;
-                let receiver = receiver(ident.span());
+                let receiver = receiver_ident(ident.span());
                 bound.extend(quote!(#receiver.#ident));
             }
             other => bound.push(other.clone()),
         }
     }
     if received {
-        adopt(&mut bound);
+        adopt_hygiene(&mut bound);
     }
     bound.into_iter().collect()
 }
 
-/// Gives what is no name of a value the hand of the `self` beside it: rustc underlines an expression
-/// from its first token to its last only if both come from the same hand.
-fn adopt(trees: &mut [TokenTree]) {
+/// Gives the tokens that are not names of values the hygiene of the `self` before them: rustc underlines an expression from its
+/// first to its last token only if both have the same hygiene.
+fn adopt_hygiene(trees: &mut [TokenTree]) {
     let mut after_dot = false;
     for tree in trees {
         let is_name = matches!(tree, TokenTree::Ident(_)) && !after_dot;
@@ -198,12 +198,12 @@ fn adopt(trees: &mut [TokenTree]) {
     }
 }
 
-/// `self` as the emitted method knows it, at the user's place: one written inside a `macro_rules` would not resolve.
-pub(crate) fn receiver(at: Span) -> Ident {
+/// `self` with the hygiene of the generated method and the user's location: a `self` from a `macro_rules` would not resolve.
+pub(crate) fn receiver_ident(at: Span) -> Ident {
     Ident::new("self", Span::call_site().located_at(at))
 }
 
-/// After `.`, `::` or `'` a name is a member, a path's part or a lifetime. After `..` it is a value.
+/// Whether a name after these tokens is a member, a path segment or a lifetime. After `..` it is a value.
 fn follows_path(before: &[TokenTree]) -> bool {
     match before {
         [.., TokenTree::Punct(first), TokenTree::Punct(last)] if last.as_char() == '.' => {
@@ -217,7 +217,8 @@ fn follows_path(before: &[TokenTree]) -> bool {
     }
 }
 
-/// Before `::` a name is a module or a type, before `:` a struct literal's field, before `(` a function, before `!(` a macro.
+/// Whether a name before these tokens is not a value: a path segment (`::`), a field of a struct literal (`:`), a function
+/// (`(`) or a macro (`!(`).
 fn names_else(after: &[TokenTree]) -> bool {
     match after {
         [TokenTree::Punct(next), ..] if next.as_char() == ':' => true,
@@ -235,7 +236,7 @@ fn is_punct(token: &TokenTree, char: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
 }
 
-/// Knows the commas of `f::<A, B>()` and `<T as Tr<A, B>>::f()` from those that end an expression.
+/// Tracks angle brackets, to tell the commas of `f::<A, B>()` and `<T as Tr<A, B>>::f()` from those that end an expression.
 #[derive(Default)]
 struct Angles {
     depth: usize,
@@ -256,7 +257,7 @@ impl Angles {
         false
     }
 
-    /// `<` opens a path where a value could start, or after `::`; elsewhere it compares or shifts.
+    /// Whether `<` opens a path: at the start of a value, or after `::`. Elsewhere it is an operator.
     fn expects_operand(&self) -> bool {
         match &self.last {
             None => true,

@@ -1,4 +1,4 @@
-//! What the user wrote, borrowed: the item with its fields or variants, every key beside the thing it stands on.
+//! The parsed item: its fields or variants, each with its keys, borrowed from syn's tree.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -11,7 +11,7 @@ use syn::{
 
 use crate::syntax::attr::{self, Attr, Value};
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::krate::{Krate, site};
+use crate::syntax::krate::{Krate, location_of};
 use crate::syntax::role::{Role, Site};
 use crate::syntax::root::Root;
 
@@ -27,7 +27,7 @@ pub(crate) enum Derive {
 pub(crate) struct Input<'a> {
     pub(crate) ident: &'a Ident,
     pub(crate) vis: &'a Visibility,
-    /// With the predicates of `bound`.
+    /// With the predicates of the key `bound`.
     pub(crate) generics: Generics,
     pub(crate) krate: Krate,
     pub(crate) attrs: Vec<Attr>,
@@ -43,14 +43,14 @@ pub(crate) struct Field<'a> {
     pub(crate) member: Member<'a>,
     pub(crate) vis: &'a Visibility,
     pub(crate) ty: &'a Type,
-    /// Where the type stands, with the names of the expansion in scope.
+    /// The location of the type, with the hygiene of the expansion.
     pub(crate) at: Span,
     pub(crate) attrs: Vec<Attr>,
-    /// What its `///` say.
+    /// The text of its doc comment.
     pub(crate) doc: Option<String>,
 }
 
-/// How a field is reached; unlike syn's, an index takes the span of the field's type.
+/// The name or index of a field; unlike syn's, an index has the span of the field's type.
 pub(crate) enum Member<'a> {
     Named(&'a Ident),
     Unnamed(Index),
@@ -77,8 +77,8 @@ impl Derive {
         matches!(self, Self::Element | Self::Record)
     }
 
-    /// Where the attributes of an item and of its fields stand.
-    const fn places(self, item: &DeriveInput) -> (Site, Site) {
+    /// The sites of the attributes on the item and on its fields.
+    const fn attr_sites(self, item: &DeriveInput) -> (Site, Site) {
         match &item.data {
             _ if self.of_rows() => (Site::Row, Site::RowField),
             Data::Enum(_) => (Site::Enum, Site::VariantField),
@@ -89,8 +89,8 @@ impl Derive {
 
 impl<'a> Input<'a> {
     pub(crate) fn read(item: &'a DeriveInput, derive: Derive, cx: &Ctxt) -> Option<Self> {
-        let (on_item, on_field) = derive.places(item);
-        let attrs = attr::read(&item.attrs, on_item, cx);
+        let (on_item, on_field) = derive.attr_sites(item);
+        let attrs = attr::parse_attrs(&item.attrs, on_item, cx);
         let body = match &item.data {
             Data::Struct(data) => Body::Struct(fields(&data.fields, on_field, cx)),
             Data::Enum(data) if derive.of_rows() => {
@@ -124,7 +124,9 @@ impl<'a> Input<'a> {
                 format!("a DLPack consumer may outlive `{lifetime}`; the tensor must own its data");
             cx.error(lifetime, message);
         }
-        let packed = repr(&item.attrs).into_iter().find(|word| word == "packed");
+        let packed = repr_words(&item.attrs)
+            .into_iter()
+            .find(|word| word == "packed");
         if let Some(packed) = packed.filter(|_| derive != Derive::Record) {
             cx.error(
                 packed,
@@ -141,12 +143,16 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// An item with mistakes, as far as it can be read; `None` where the crate's path may be one of them.
-    pub(crate) fn recover(item: &'a DeriveInput, derive: Derive, root: Root) -> Option<Self> {
+    /// Parses an item with errors as far as possible; `None` if the crate's path may be one of the errors.
+    pub(crate) fn read_with_errors(
+        item: &'a DeriveInput,
+        derive: Derive,
+        root: Root,
+    ) -> Option<Self> {
         let cx = Ctxt::new(root);
-        let (on_item, on_field) = derive.places(item);
-        let mut attrs = attr::read(&item.attrs, on_item, &cx);
-        // A stub needs no bound, and this one may be the mistake.
+        let (on_item, on_field) = derive.attr_sites(item);
+        let mut attrs = attr::parse_attrs(&item.attrs, on_item, &cx);
+        // A stub needs no bound, and the bound may be the error.
         attrs.retain(|attr| attr.role != Role::Bound);
         let krate = Krate::of(&attrs, root);
         let says_crate = |attr: &Attribute| match &attr.meta {
@@ -175,8 +181,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// `impl DLPack for Item`. What a tensor is made of has to be sent: without this bound, a type
-    /// parameter that lacks `Element` would lack `Send` as well, and be reported for both.
+    /// `impl DLPack for Item`, with the bound `Send` for type parameters. Without it, a parameter without the bound `Element`
+    /// would also lack `Send`, and be reported twice.
     pub(crate) fn implement_sent(&self, of: TokenStream, items: TokenStream) -> TokenStream {
         let mut generics = self.generics.clone();
         let says_bounds = self.attrs.iter().any(|attr| attr.role == Role::Bound);
@@ -191,7 +197,7 @@ impl<'a> Input<'a> {
         self.implement_with(&generics, of, items)
     }
 
-    /// `impl Trait for Item`, with the item's own bounds and no others.
+    /// `impl Trait for Item`, with the bounds of the item only.
     pub(crate) fn implement(&self, of: TokenStream, items: TokenStream) -> TokenStream {
         self.implement_with(&self.generics, of, items)
     }
@@ -215,7 +221,7 @@ impl<'a> Input<'a> {
 }
 
 impl Input<'_> {
-    /// All fields, of whatever variant.
+    /// All fields, including those of all variants.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &Field<'_>> {
         let (own, variants) = match &self.body {
             Body::Struct(fields) => (&fields[..], &[][..]),
@@ -245,14 +251,14 @@ impl<'a> Variant<'a> {
             ident: &variant.ident,
             fields: fields(&variant.fields, Site::VariantField, cx),
             is_unit: matches!(variant.fields, Fields::Unit),
-            attrs: attr::read(&variant.attrs, Site::Variant, cx),
+            attrs: attr::parse_attrs(&variant.attrs, Site::Variant, cx),
         }
     }
 }
 
 fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
     let read = |(index, field): (usize, &'a syn::Field)| {
-        let span = site(&field.ty);
+        let span = location_of(&field.ty);
         Field {
             member: match &field.ident {
                 Some(ident) => Member::Named(ident),
@@ -264,15 +270,15 @@ fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
             vis: &field.vis,
             ty: &field.ty,
             at: span,
-            attrs: attr::read(&field.attrs, at, cx),
-            doc: doc(&field.attrs),
+            attrs: attr::parse_attrs(&field.attrs, at, cx),
+            doc: doc_text(&field.attrs),
         }
     };
     fields.iter().enumerate().map(read).collect()
 }
 
-/// The lines of all `///`, without the blank behind them. Text that another macro makes is not there to be read.
-fn doc(attrs: &[Attribute]) -> Option<String> {
+/// The text of a doc comment, without the leading space of each line. Text from a macro is not available.
+fn doc_text(attrs: &[Attribute]) -> Option<String> {
     let line = |attr: &Attribute| match &attr.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => {
             let text = syn::parse2::<LitStr>(meta.value.to_token_stream()).ok()?;
@@ -291,7 +297,7 @@ impl Field<'_> {
         self.attrs.iter().find(|attr| attr.role == role)
     }
 
-    /// The name without `r#`; the index of a tuple's field.
+    /// The name without `r#`; for a tuple struct, the index.
     pub(crate) fn name(&self) -> String {
         match &self.member {
             Member::Named(ident) => ident.unraw().to_string(),
@@ -309,8 +315,8 @@ impl ToTokens for Member<'_> {
     }
 }
 
-/// The words of every `#[repr(..)]`: `C`, `packed`, `align` and so on.
-pub(crate) fn repr(attrs: &[Attribute]) -> Vec<Ident> {
+/// The words in all `#[repr(..)]`: `C`, `packed`, `align` and so on.
+pub(crate) fn repr_words(attrs: &[Attribute]) -> Vec<Ident> {
     let mut words = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
         if let Meta::List(list) = &attr.meta {

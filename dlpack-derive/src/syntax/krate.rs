@@ -1,4 +1,4 @@
-//! The paths of the expansion: the crate that it calls, and where rustc should see the call.
+//! The paths in generated code: the crate that it calls, and the span of each call.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt};
@@ -8,10 +8,10 @@ use syn::{Path, Token};
 use crate::syntax::attr::{Attr, Value};
 use crate::syntax::root::Root;
 
-/// The crate that the expansion calls.
+/// The crate that generated code calls.
 pub(crate) struct Krate {
     pub(crate) root: Root,
-    /// From `crate = path`.
+    /// From the key `crate = path`.
     path: Option<Path>,
 }
 
@@ -24,12 +24,12 @@ impl Krate {
         Self { root, path }
     }
 
-    /// Whether nobody said `crate = path`.
+    /// Whether the key `crate` is absent.
     pub(crate) const fn is_default(&self) -> bool {
         self.path.is_none()
     }
 
-    /// The root, located at a span: rustc points where the first token of a path lies.
+    /// The crate's root, located at a span: rustc's errors point to the first token of a path.
     pub(crate) const fn root(&self, at: Span) -> At<'_> {
         At {
             krate: self,
@@ -38,7 +38,7 @@ impl Krate {
         }
     }
 
-    /// What only the expansion uses: named by the patch version, so that no other release answers to it.
+    /// The crate's private module. Its name contains the patch version, so that no other release resolves it.
     pub(crate) const fn private(&self, at: Span) -> At<'_> {
         At {
             private: true,
@@ -47,8 +47,8 @@ impl Krate {
     }
 }
 
-/// A path of the crate at a place. It goes into a stream token by token: to join two streams rustc is asked, twice, and
-/// an expansion has some thirty paths.
+/// A path of the crate with a span. Tokens are appended one by one: joining two streams costs two calls into rustc, and an
+/// expansion has about thirty paths.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'a> {
     krate: &'a Krate,
@@ -65,7 +65,7 @@ impl ToTokens for At<'_> {
             tokens.append(Ident::new(name, at));
         };
         match (&krate.path, krate.root) {
-            // `$crate` must keep resolving as it was written.
+            // `$crate` must keep its own hygiene to resolve.
             (Some(path), _) => {
                 tokens.append_all(path.to_token_stream().into_iter().map(|mut token| {
                     token.set_span(token.span().located_at(at));
@@ -81,20 +81,20 @@ impl ToTokens for At<'_> {
     }
 }
 
-/// The place where some tokens of the user end, with the names of the expansion in scope.
-pub(crate) fn end_site(tokens: &impl ToTokens) -> Span {
+/// The location of the last of the user's tokens, with the hygiene of the expansion.
+pub(crate) fn end_location_of(tokens: &impl ToTokens) -> Span {
     let last = tokens.to_token_stream().into_iter().last();
     Span::call_site().located_at(last.map_or_else(Span::call_site, |token| token.span()))
 }
 
-/// A parenthesis at a place of its own.
-pub(crate) fn parenthesis(inner: TokenStream, at: Span) -> Group {
+/// Wraps tokens in parentheses with a span of their own.
+pub(crate) fn parenthesize(inner: TokenStream, at: Span) -> Group {
     let mut group = Group::new(Delimiter::Parenthesis, inner);
     group.set_span(at);
     group
 }
 
-/// The place of some tokens of the user, with the names of the expansion in scope.
-pub(crate) fn site(tokens: &impl Spanned) -> Span {
+/// The location of the user's tokens, with the hygiene of the expansion.
+pub(crate) fn location_of(tokens: &impl Spanned) -> Span {
     Span::call_site().located_at(tokens.span())
 }

@@ -1,10 +1,10 @@
-//! The keys of the grammar, each spelled once, with the places where it may stand and the form it takes there.
+//! The keys of the grammar: the name of each, the sites where it is allowed, and its form there.
 
 use crate::syntax::root::Root;
 
 macro_rules! roles {
     ($($role:ident = $name:literal, $example:literal;)*) => {
-        /// A key of `#[dlpack(..)]`: what a field or an expression is to the tensor.
+        /// A key of `#[dlpack(..)]`: the role of a field or an expression in a tensor.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Role { $($role),* }
 
@@ -15,10 +15,10 @@ macro_rules! roles {
                 match self { $(Self::$role => $name),* }
             }
 
-            /// A value for messages: what the key looks like with one.
+            /// The key with an example value, for messages.
             pub(crate) const fn example(self, root: Root) -> &'static str {
                 let example = match self { $(Self::$role => $example),* };
-                // The path that stands there already, were it left out.
+                // The default path, which has the effect of leaving out the key.
                 if let Self::Crate = self { root.name() } else { example }
             }
         }
@@ -58,7 +58,7 @@ roles! {
     Len = "len", "self.len";
 }
 
-/// Where an attribute, or a list inside one, stands.
+/// A place where attributes or nested keys can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Site {
     Struct,
@@ -66,16 +66,16 @@ pub(crate) enum Site {
     Enum,
     Variant,
     VariantField,
-    /// `tensor(..)` on a field.
+    /// The keys in `tensor(..)` on a field.
     FieldTensor,
-    /// `tensor(..)` on the struct.
+    /// The keys in `tensor(..)` on the struct.
     FreeTensor,
-    /// `unsafe(..)`.
+    /// The keys in `unsafe(..)`.
     Raw,
-    /// The struct of `Element` and `Record`.
+    /// On a struct with `Element` or `Record`.
     Row,
     RowField,
-    /// `#[dlpack_pymethods(..)]`
+    /// The options of `#[dlpack_pymethods(..)]`.
     Methods,
 }
 
@@ -98,7 +98,7 @@ impl Role {
         Self::ALL.iter().copied().find(|role| role.name() == name)
     }
 
-    /// The form of the key at a site; `None` where it does not belong.
+    /// The form of the key at a site; `None` if it is not allowed there.
     pub(crate) fn form(self, site: Site) -> Option<Form> {
         use Role as R;
         let form = match (site, self) {
@@ -137,8 +137,8 @@ impl Role {
         Some(form)
     }
 
-    /// Whether the key is worth a message of its own where it does not belong: the options of a class
-    /// and the keys of a tensor are strangers to each other.
+    /// Whether the key gets an error of its own at a site where it is not allowed. Options of a class and keys of a tensor are
+    /// unknown to each other.
     pub(crate) fn is_known(self, site: Site) -> bool {
         let of_class = self.form(Site::Methods).is_some();
         match site {
@@ -147,7 +147,7 @@ impl Role {
         }
     }
 
-    /// Whether the key says where and how the elements lie, which a field can do as well as an expression.
+    /// Whether the key describes the layout of the elements, by a field or an expression.
     pub(crate) const fn lays_out(self) -> bool {
         matches!(
             self,
@@ -163,7 +163,7 @@ impl Role {
         )
     }
 
-    /// What else the key is called in other libraries.
+    /// Names that other libraries use for the key.
     const fn synonyms(self) -> &'static [&'static str] {
         match self {
             Self::Data => &[
@@ -197,8 +197,8 @@ impl Role {
         }
     }
 
-    /// Where the key belongs, for a message about one that stands elsewhere.
-    pub(crate) const fn home(self) -> &'static str {
+    /// Where the key is allowed, for the error of a misplaced one.
+    pub(crate) const fn allowed_place(self) -> &'static str {
         match self {
             Self::Data | Self::Owner | Self::Columns | Self::Tensor => "a field",
             Self::Skip => "an enum variant",
@@ -212,7 +212,7 @@ impl Role {
 }
 
 impl Site {
-    /// How a message names the site.
+    /// The name of the site in messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Struct | Self::Row => "the struct",
@@ -226,7 +226,7 @@ impl Site {
         }
     }
 
-    /// What a key is called here, behind `dlpack`.
+    /// What a key at this site is called in messages, after `dlpack`.
     pub(crate) const fn kind(self) -> &'static str {
         match self {
             Self::Struct | Self::Row => "struct attribute",
@@ -239,7 +239,7 @@ impl Site {
         }
     }
 
-    /// The keys that may stand here, as a message lists them.
+    /// The keys that are allowed here, as a message lists them.
     pub(crate) fn expected(self) -> String {
         let names: Vec<_> = self
             .roles()
@@ -251,15 +251,15 @@ impl Site {
         }
     }
 
-    /// The key that a misspelt one was probably meant to be, or one in the words of other libraries.
-    pub(crate) fn nearest(self, word: &str) -> Option<Role> {
+    /// The key that a misspelled one was probably meant to be, or a key by its name in other libraries.
+    pub(crate) fn nearest_key(self, word: &str) -> Option<Role> {
         let word = word.to_lowercase().replace('_', "");
         let meant = || {
             self.roles()
                 .find(|role| role.synonyms().contains(&word.as_str()))
         };
         self.roles()
-            .map(|role| (distance(&word, &role.name().replace('_', "")), role))
+            .map(|role| (edit_distance(&word, &role.name().replace('_', "")), role))
             .filter(|&(far, role)| far <= 2 && far * 2 < role.name().len())
             .min_by_key(|&(far, _)| far)
             .map(|(_, role)| role)
@@ -274,8 +274,8 @@ impl Site {
     }
 }
 
-/// Insertions, removals and replacements of letters between two words.
-fn distance(left: &str, right: &str) -> usize {
+/// The edit distance between two words.
+fn edit_distance(left: &str, right: &str) -> usize {
     let mut row: Vec<usize> = (0..=right.chars().count()).collect();
     for (i, a) in left.chars().enumerate() {
         let mut diagonal = row[0];

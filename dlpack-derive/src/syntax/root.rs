@@ -1,15 +1,15 @@
 //! Which of the two crates a macro belongs to.
 
-/// The crate that a macro belongs to: its users have it, whatever else they depend on.
+/// The crate that a macro belongs to, on which its users depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     Core,
-    /// For Python's classes.
+    /// `dlpack_pyo3`, for Python classes.
     Pyo3,
 }
 
 impl Root {
-    /// The path, for messages.
+    /// The path of the crate, for messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Core => "::dlpack_core",

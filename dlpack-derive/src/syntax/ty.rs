@@ -1,9 +1,9 @@
-//! What a type shows by its tokens alone; the rest is core's to ask of its traits.
+//! Recognizes types by their tokens alone; the core checks the others by their traits.
 
 use syn::{GenericArgument, Ident, Path, PathArguments, Type, TypeParamBound, TypePath};
 
-/// A type without the parentheses and invisible groups around it.
-pub(crate) fn peel(mut ty: &Type) -> &Type {
+/// Removes parentheses and invisible groups around a type.
+pub(crate) fn peel_groups(mut ty: &Type) -> &Type {
     loop {
         ty = match ty {
             Type::Group(group) => &group.elem,
@@ -13,9 +13,9 @@ pub(crate) fn peel(mut ty: &Type) -> &Type {
     }
 }
 
-/// `Vec`, `Box` or `array` for a type that is visibly one of them.
+/// `Vec`, `Box` or `array`, if the tokens of a type show that it is one of them.
 pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
-    match peel(ty) {
+    match peel_groups(ty) {
         Type::Array(_) => Some("array"),
         Type::Path(path) => {
             let last = &path.path.segments.last()?.ident;
@@ -25,39 +25,39 @@ pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
     }
 }
 
-/// Whether a type is visibly one list of numbers.
+/// Whether the tokens of a type show that it is a single list of numbers.
 pub(crate) fn is_list(ty: &Type) -> bool {
-    let ty = peel(ty);
+    let ty = peel_groups(ty);
     matches!(ty, Type::Tuple(_) | Type::Reference(_)) || owned_container(ty).is_some()
 }
 
-/// The name of a type that is visibly a scalar.
-pub(crate) fn scalar(ty: &Type) -> Option<&Ident> {
+/// The name of a scalar type, if the tokens show that it is one.
+pub(crate) fn scalar_name(ty: &Type) -> Option<&Ident> {
     const SCALARS: [&str; 15] = [
         "bool", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
         "u64", "u128", "usize",
     ];
-    let Type::Path(path) = peel(ty) else {
+    let Type::Path(path) = peel_groups(ty) else {
         return None;
     };
     let ident = path.path.get_ident()?;
     SCALARS.iter().any(|name| ident == name).then_some(ident)
 }
 
-/// Whether a type is visibly a raw pointer.
+/// Whether the tokens of a type show that it is a raw pointer.
 pub(crate) fn is_pointer(ty: &Type) -> bool {
-    matches!(peel(ty), Type::Ptr(_))
+    matches!(peel_groups(ty), Type::Ptr(_))
 }
 
-/// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of rows, without its parameters.
+/// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of records, without generic arguments.
 pub(crate) fn rows(list: &Type) -> Option<Path> {
-    let inner = match peel(list) {
-        Type::Path(path) => argument(path)?,
+    let inner = match peel_groups(list) {
+        Type::Path(path) => generic_argument(path)?,
         Type::Slice(slice) => &slice.elem,
         Type::Array(array) => &array.elem,
         _ => return None,
     };
-    match peel(inner) {
+    match peel_groups(inner) {
         Type::Path(row) if owned_container(inner).is_none() => {
             let mut path = row.path.clone();
             path.segments.last_mut()?.arguments = PathArguments::None;
@@ -67,41 +67,41 @@ pub(crate) fn rows(list: &Type) -> Option<Path> {
     }
 }
 
-/// The name of a type that is visibly an `Rc<T>`.
-pub(crate) fn counted(ty: &Type) -> Option<&Ident> {
-    let Type::Path(path) = peel(ty) else {
+/// The name of an `Rc<T>`, if the tokens of a type show that it is one.
+pub(crate) fn rc_name(ty: &Type) -> Option<&Ident> {
+    let Type::Path(path) = peel_groups(ty) else {
         return None;
     };
     let last = path.path.segments.last()?;
     (last.ident == "Rc" && !last.arguments.is_none()).then_some(&last.ident)
 }
 
-/// The rows of a type that is visibly a list of vectors.
-pub(crate) fn vectors(ty: &Type) -> Option<&Type> {
-    let elements = match peel(ty) {
+/// The rows of a list of vectors, if the tokens of a type show that it is one.
+pub(crate) fn row_vectors(ty: &Type) -> Option<&Type> {
+    let elements = match peel_groups(ty) {
         Type::Array(array) => &*array.elem,
         Type::Slice(slice) => &*slice.elem,
         Type::Path(path) => {
             let last = &path.path.segments.last()?.ident;
             if last == "Box" || last == "Arc" {
-                return vectors(argument(path)?);
+                return row_vectors(generic_argument(path)?);
             }
-            (last == "Vec").then(|| argument(path)).flatten()?
+            (last == "Vec").then(|| generic_argument(path)).flatten()?
         }
         _ => return None,
     };
     (owned_container(elements) == Some("Vec")).then_some(elements)
 }
 
-/// The trait object in a type that is visibly a `Box<dyn AsRef<[T]>>`, or one of `Deref` or `Borrow`, or an `Arc` of one.
-/// A trait of the user's own may have elements: the user can implement `Buffer` for a `Box` of it.
+/// The trait object in a `Box<dyn AsRef<[T]>>` (also `Deref` or `Borrow`, also in an `Arc`), if the tokens show that a type is
+/// one. Traits of the user are ignored: the user can implement `Buffer` for a `Box` of such a trait object.
 pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = peel(ty) else {
+    let Type::Path(path) = peel_groups(ty) else {
         return None;
     };
     let last = &path.path.segments.last()?.ident;
-    let inner = argument(path).filter(|_| last == "Box" || last == "Arc")?;
-    let Type::TraitObject(object) = peel(inner) else {
+    let inner = generic_argument(path).filter(|_| last == "Box" || last == "Arc")?;
+    let Type::TraitObject(object) = peel_groups(inner) else {
         return None;
     };
     let TypeParamBound::Trait(bound) = object.bounds.first()? else {
@@ -111,17 +111,19 @@ pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
     (name == "AsRef" || name == "Deref" || name == "Borrow").then_some(inner)
 }
 
-/// The `T` of a type that is visibly an `Option<T>`.
-pub(crate) fn optional(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = peel(ty) else {
+/// The `T` of an `Option<T>`, if the tokens of a type show that it is one.
+pub(crate) fn option_inner(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = peel_groups(ty) else {
         return None;
     };
     let last = path.path.segments.last()?;
-    (last.ident == "Option").then(|| argument(path)).flatten()
+    (last.ident == "Option")
+        .then(|| generic_argument(path))
+        .flatten()
 }
 
 /// The only generic argument of a type, if it is a type.
-fn argument(path: &TypePath) -> Option<&Type> {
+fn generic_argument(path: &TypePath) -> Option<&Type> {
     let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
         return None;
     };

@@ -1,4 +1,4 @@
-//! What rust-analyzer is given to complete keys by.
+//! The imports with which rust-analyzer completes keys.
 
 use quote::quote;
 
@@ -8,7 +8,7 @@ use crate::syntax::input::Derive;
 use crate::syntax::role::{Role, Site};
 use crate::syntax::root::Root;
 
-/// Each key in the module of its place, where it is begun only too; words of the language cannot be completed.
+/// Each key is imported from the module of its site, also if it is incomplete; Rust keywords cannot be completed.
 #[test]
 fn each_key_is_imported() {
     let item = syn::parse_quote! {
@@ -21,7 +21,7 @@ fn each_key_is_imported() {
             plain: u8,
         }
     };
-    let found = print(&complete::of_derive(Derive::DLPack, Root::Core, &item));
+    let found = print(&complete::derive_imports(Derive::DLPack, Root::Core, &item));
     let mut lines: Vec<_> = found
         .lines()
         .filter_map(|line| {
@@ -41,12 +41,12 @@ fn each_key_is_imported() {
         "on_struct::stri as _;",
     ];
     assert_eq!(lines, expected);
-    let options = print(&complete::of_options(quote!(pick, arrays = "numpy")));
+    let options = print(&complete::option_imports(quote!(pick, arrays = "numpy")));
     assert!(options.contains("::dlpack_pyo3::__private::keys::of_pymethods::pick as _;"));
     let plain = syn::parse_quote!(
         struct Plain(Vec<f32>);
     );
-    assert!(complete::of_derive(Derive::DLPack, Root::Core, &plain).is_empty());
+    assert!(complete::derive_imports(Derive::DLPack, Root::Core, &plain).is_empty());
 }
 
 const SITES: [Site; 11] = [
@@ -63,7 +63,7 @@ const SITES: [Site; 11] = [
     Site::Methods,
 ];
 
-/// Editors complete what stands in core's file.
+/// Editors complete the names in the core's file.
 #[test]
 fn editors_know_the_keys() {
     let known = include_str!("../../../dlpack-core/src/private/keys.rs");
@@ -71,7 +71,11 @@ fn editors_know_the_keys() {
         let names = site.roles().map(Role::name);
         let names = names.filter(|name| syn::parse_str::<syn::Ident>(name).is_ok());
         let names: Vec<_> = names.collect();
-        format!("    {}: {};\n", complete::place(site), names.join(" "))
+        format!(
+            "    {}: {};\n",
+            complete::keys_module(site),
+            names.join(" ")
+        )
     });
     let lines = lines.concat();
     assert!(known.contains(&lines), "the keys are\n{lines}");

@@ -1,4 +1,4 @@
-//! Every mistake: its message, and the user's own token that it points at.
+//! Every error: its message, and the user's token that it points to.
 
 use super::expand;
 use crate::syntax::input::Derive;
@@ -12,7 +12,7 @@ fn check(derive: Derive, source: &str, expected: &[(&str, &str)]) {
         .iter()
         .map(|(message, at)| (message.as_str(), at.as_str()))
         .collect();
-    // `data#2` is the second `data` of the source; without a number any of them may be meant.
+    // `data#2` is the second `data` of the source; without a number it is any of them.
     let agree = |(found, expected): (&(&str, &str), &(&str, &str))| {
         let at = match expected.1.contains('#') {
             true => found.1,
@@ -54,7 +54,7 @@ fn unknown_keys_list_the_known_ones() {
     field("dat", "; did you mean `data`?");
     field("shap", "; did you mean `shape`?");
     field("read_only", "; did you mean `readonly`?");
-    // The words of other libraries.
+    // The names that other libraries use.
     field("dims", "; did you mean `shape`?");
     field("extents", "; did you mean `shape`?");
     field("size", "; did you mean `shape`?");
@@ -225,7 +225,7 @@ fn keys_have_their_forms() {
     all(
         Derive::DLPack,
         &[
-            // A value where a flag is meant.
+            // A value for a flag.
             (
                 "struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(shape = [3])] b: usize }",
                 "`shape` marks this field and takes no value: write `shape = ..` on the struct",
@@ -261,7 +261,7 @@ fn keys_have_their_forms() {
                 "`tensor` takes no value: write `tensor(name = \"..\")`",
                 "tensor",
             ),
-            // A flag where a value is meant.
+            // A flag for a key with a value.
             (
                 "#[dlpack(shape)] struct S(Vec<f32>);",
                 "`shape` needs a value on the struct, such as `shape = [rows, 3]`; as a flag it belongs on a field",
@@ -307,7 +307,7 @@ fn keys_have_their_forms() {
                 "`shape` needs a value, such as `shape = [rows, 3]`",
                 "shape",
             ),
-            // A list without its brackets is one mistake; a word that is nearly a key is another.
+            // A list without brackets is one error; a word similar to a key is another.
             (
                 "#[dlpack(shape = h, w, 3, order = \"F\")] struct S(Vec<f32>);",
                 "`shape` takes one list: write `shape = [h, w, 3]`",
@@ -323,7 +323,7 @@ fn keys_have_their_forms() {
                 "unknown dlpack struct attribute `readonli`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `writable`, `tensor`, `via`, `unsafe`, `legacy`, `release`, `crate`, `bound`; did you mean `readonly`?",
                 "readonli",
             ),
-            // Parentheses or nothing where a value is meant.
+            // Parentheses or nothing instead of a value.
             (
                 "#[dlpack(shape(3, 4))] struct S(Vec<f32>);",
                 "`shape` takes its value after `=`, such as `shape = [rows, 3]`",
@@ -961,7 +961,7 @@ fn some_items_cannot_be_tensors() {
     );
 }
 
-/// Where the tokens show it, the message says what to write; aliases and what only looks alike are left to rustc.
+/// If the tokens show it, the message says what to write; rustc reports aliases and types that only look similar.
 #[test]
 fn types_that_visibly_cannot_be_data() {
     let option = "an `Option` may hold no data: store an empty container instead of `None`, \
@@ -1202,7 +1202,7 @@ fn harmless_is_accepted() {
     }
 }
 
-/// The table's own checks, shown to fail.
+/// Shows that the checks of the table can fail.
 #[test]
 fn the_checks_can_fail() {
     let source = "struct S { #[dlpack(data, data)] a: Vec<f32> }";

@@ -1,4 +1,4 @@
-//! `#[dlpack_pymethods]`: what it adds to a block, and what it says and leaves where it cannot.
+//! `#[dlpack_pymethods]`: the items that it adds to a block, its errors, and what remains after an error.
 
 use expect_test::expect_file;
 use proc_macro2::{TokenStream, TokenTree};
@@ -14,10 +14,10 @@ fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own item lexes")
 }
 
-/// The expansion, and the errors as messages with the text they point at.
+/// The expansion, and the error messages with the text they point to.
 fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     let cx = Ctxt::new(Root::Pyo3);
-    let found = methods::run(tokens(options), tokens(source), None, &cx);
+    let found = methods::expand_item(tokens(options), tokens(source), None, &cx);
     let error = |error: &syn::Error| {
         let at = place(error).map_or_else(String::new, |(text, _)| text);
         (error.to_string(), at)
@@ -26,7 +26,7 @@ fn expand(options: &str, source: &str) -> (String, Vec<(String, String)>) {
     (found.to_string(), errors)
 }
 
-/// The tokens without what only PyO3 reads, in which `None` is Python's.
+/// The tokens without the attributes that only PyO3 reads, in which `None` is Python's.
 fn without_signatures(stream: TokenStream) -> TokenStream {
     let mut kept: Vec<TokenTree> = Vec::new();
     for tree in stream {
@@ -48,8 +48,8 @@ fn without_signatures(stream: TokenStream) -> TokenStream {
 
 fn check(options: &str, source: &str, inventory: Option<&str>) -> String {
     let found = match inventory {
-        None => methods::expand(tokens(options), tokens(source), None),
-        Some(inventory) => methods::answered(tokens(&format!(
+        None => methods::expand_attribute(tokens(options), tokens(source), None),
+        Some(inventory) => methods::expand_callback(tokens(&format!(
             "[to] {{ {inventory} }} ({options}) {source}"
         ))),
     };
@@ -87,11 +87,11 @@ snapshots! {
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
 }
 
-/// In a build for type stubs, the block goes by way of what the derive left, and by way of its records.
+/// In a build for type stubs, the block is passed through the macros of the derive and of its records.
 #[test]
 fn an_inventory_is_asked_for_and_read() {
     let text = |tokens: TokenStream| print(&tokens);
-    let asked = methods::ask(
+    let asked = methods::request_for_stubs(
         tokens("info, crate = crate::dl"),
         tokens("#[pymethods] impl super::Batch { fn f(&self) {} }"),
     );
@@ -109,29 +109,29 @@ fn an_inventory_is_asked_for_and_read() {
             "m::Row! { [to] { tensor (\"c\", \"\") (\"a\", \"b\") }",
         ),
     ] {
-        let answer = methods::answered(tokens(&format!("[to] {inventories} (info) {item}")));
+        let answer = methods::expand_callback(tokens(&format!("[to] {inventories} (info) {item}")));
         let wanted = tokens(&format!("{wanted} (info) {item} }}"));
         assert_eq!(text(answer), text(wanted));
     }
-    // What is no class, or has mistakes, is told so at once.
+    // An item that is not a class, or has errors, is expanded at once.
     for source in ["#[pymethods] impl T for A {}", "impl A {}", "struct A;"] {
-        let found = methods::ask(TokenStream::new(), tokens(source)).to_string();
+        let found = methods::request_for_stubs(TokenStream::new(), tokens(source)).to_string();
         assert!(found.contains("compile_error"), "{found}");
     }
     assert!(
-        methods::answered(tokens("what else"))
+        methods::expand_callback(tokens("what else"))
             .to_string()
             .contains("compile_error")
     );
 }
 
-/// What the derives leave: the names that the attribute has to know, and the rows to ask for more.
+/// The inventories of the derives: the names that the attribute needs, and the records to request more from.
 #[test]
 fn derives_leave_an_inventory() {
     let left = |derive, source: &str| {
         let item = syn::parse_str(source).expect("the test's own item parses");
         let cx = Ctxt::new(Root::Pyo3);
-        let found = crate::run(derive, &item, true, &cx)
+        let found = crate::try_derive(derive, &item, true, &cx)
             .expect("no mistake")
             .to_string();
         let (_, found) = found.split_once("[$ ($ to) *] {").expect("a macro");
@@ -157,14 +157,14 @@ fn derives_leave_an_inventory() {
         assert_eq!(left(Derive::DLPack, &source), "[Row]", "{rows}");
     }
     let item = syn::parse_str("struct A(Vec<f32>);").expect("the test's own item parses");
-    let of_core = crate::run(Derive::DLPack, &item, true, &Ctxt::new(Root::Core));
+    let of_core = crate::try_derive(Derive::DLPack, &item, true, &Ctxt::new(Root::Core));
     let of_core = of_core.expect("no mistake").to_string();
     assert!(!of_core.contains("macro_rules"), "no class");
     let record = "#[repr(C)] struct A { x: f32, #[dlpack(skip)] pad: u8, r#fn: u8 }";
     assert_eq!(left(Derive::Record, record), "(\"x\",\"\")(\"fn\",\"\")");
 }
 
-/// By way of `dlpack_pyo3`, a type that can be a class is asked for the methods.
+/// The derive of `dlpack_pyo3` checks types that can be classes for their methods.
 #[test]
 fn a_class_is_asked_for_its_methods() {
     let show = |source: &str| {
@@ -192,7 +192,7 @@ fn a_class_is_asked_for_its_methods() {
     }
     let core = expand_at(Root::Core, Derive::DLPack, image).expect("no mistake");
     assert!(!core.to_string().contains("attached"));
-    let stub = crate::derive(
+    let stub = crate::run_derive(
         Derive::DLPack,
         Root::Pyo3,
         tokens("struct Image(#[dlpack(dat)] Vec<f32>);"),
@@ -238,7 +238,7 @@ fn the_other_derives_call_the_crate_that_they_are_from() {
     );
 }
 
-/// The first item behind the header, which tells whether anything was added and what.
+/// The first item of the block, which shows whether anything was added, and what.
 #[test]
 fn every_way_to_say_pymethods_is_found() {
     for source in [
@@ -271,7 +271,7 @@ fn every_way_to_say_pymethods_is_found() {
     }
 }
 
-/// The user's own path to PyO3 stays.
+/// The user's own path to PyO3 is kept.
 #[test]
 fn where_pyo3_is_found() {
     let source = "#[pymethods] #[pyo3(crate = \"x\")] impl Foo {}";
@@ -279,7 +279,7 @@ fn where_pyo3_is_found() {
     assert!(!found.contains("methods\")"), "{found}");
 }
 
-/// A macro's `$item` and `$ty` come in groups without delimiters.
+/// The fragments `$item` and `$ty` of a macro are groups without delimiters.
 #[test]
 fn groups_of_macros_are_seen_through() {
     let group = |inner: &str| proc_macro2::Group::new(proc_macro2::Delimiter::None, tokens(inner));
@@ -290,13 +290,13 @@ fn groups_of_macros_are_seen_through() {
         quote::quote!(#[pymethods] impl #ty {}),
     ] {
         let cx = Ctxt::new(Root::Pyo3);
-        let found = methods::run(TokenStream::new(), source, None, &cx);
+        let found = methods::expand_item(TokenStream::new(), source, None, &cx);
         assert!(cx.check().is_some());
         assert!(found.to_string().contains("__dlpack_tensors__"));
     }
 }
 
-/// One mistake, one message, and the block comes back with the constants that the derive asks for.
+/// Each mistake is reported once, and the block is returned with the constants that the derive's check reads.
 #[test]
 fn mistakes_are_named_where_they_are_made() {
     const LIBRARY: &str =
@@ -470,7 +470,7 @@ fn mistakes_are_named_where_they_are_made() {
     }
 }
 
-/// What belongs to the user: her own methods of Python, whatever options would add.
+/// The user's own Python methods are kept, whatever the options would add.
 #[test]
 fn names_that_are_not_added_are_the_users() {
     for (options, source) in [
@@ -487,7 +487,7 @@ fn names_that_are_not_added_are_the_users() {
     }
 }
 
-/// A policy is part of a tensor by name too.
+/// A policy also applies to named tensors.
 #[test]
 fn a_policy_goes_with_a_tensor_by_name() {
     let named = |keys: &str| {

@@ -1,4 +1,4 @@
-//! What the derives emit and refuse, on token streams, without a compiler behind.
+//! Expansions and errors of the derives, on token streams, without a compiler.
 
 mod complete;
 mod errors;
@@ -16,7 +16,7 @@ fn expand(derive: Derive, source: &str) -> Result<TokenStream, Vec<(String, Stri
     expand_at(Root::Core, derive, source)
 }
 
-/// The expansion, or the errors as messages with the source text they point at and its number in the source.
+/// The expansion, or the error messages with the source text they point to and its number in the source.
 fn expand_at(
     root: Root,
     derive: Derive,
@@ -24,7 +24,7 @@ fn expand_at(
 ) -> Result<TokenStream, Vec<(String, String)>> {
     let item = syn::parse_str(source).expect("the test's own item parses");
     let cx = Ctxt::new(root);
-    crate::run(derive, &item, false, &cx).ok_or_else(|| {
+    crate::try_derive(derive, &item, false, &cx).ok_or_else(|| {
         let errors = cx.into_errors();
         assert!(!errors.is_empty(), "refused without a reason");
         let located = errors.iter().map(|error| {
@@ -38,7 +38,7 @@ fn expand_at(
     })
 }
 
-/// The expansion as a page to read, without the patch version that it names.
+/// The formatted expansion, without the patch version in its paths.
 fn print(tokens: &TokenStream) -> String {
     let named = concat!("__private", env!("CARGO_PKG_VERSION_PATCH"));
     let text = tokens.to_string();
@@ -47,13 +47,13 @@ fn print(tokens: &TokenStream) -> String {
     prettyplease::unparse(&file.expect("the expansion parses"))
 }
 
-/// The text that an error points at, and where it begins.
+/// The text that an error points to, and its position.
 fn place(error: &syn::Error) -> Option<(String, usize)> {
     let span = error.span();
     Some((span.source_text()?, span.start().column))
 }
 
-/// Whether a text stands in the source as a word of its own.
+/// Whether a text is a whole word at this position of the source.
 fn is_whole(source: &str, at: usize, text: &str) -> bool {
     let word = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
     let inside = |neighbour: Option<char>, own: Option<char>| word(neighbour) && word(own);

@@ -7,11 +7,11 @@ use super::{expand, print};
 use crate::syntax::input::Derive;
 use crate::syntax::root::Root;
 
-/// An expansion of a usual struct beyond this means that logic leaked out of core.
+/// The limit for the expansion of a typical struct: a larger one means that logic has moved out of the core.
 const USUAL: usize = 43;
-/// With lists, owners, accessors or further keys: as many calls more as the user wrote keys.
+/// The limit with lists, owners, accessors or more keys: one more call for each key.
 const MORE: usize = 80;
-/// With several tensors.
+/// The limit with several tensors.
 const MANY: usize = 112;
 
 fn pretty(derive: Derive, source: &str) -> (TokenStream, String) {
@@ -20,7 +20,7 @@ fn pretty(derive: Derive, source: &str) -> (TokenStream, String) {
     (tokens, text)
 }
 
-/// Every token, the delimiters left out.
+/// All tokens except for delimiters.
 fn flat(tokens: TokenStream) -> Vec<TokenTree> {
     let each = |token| match token {
         TokenTree::Group(group) => flat(group.stream()),
@@ -29,7 +29,7 @@ fn flat(tokens: TokenStream) -> Vec<TokenTree> {
     tokens.into_iter().flat_map(each).collect()
 }
 
-/// The names of the prelude, and crates, that the expansion says without a root.
+/// Names of the prelude and of crates that the expansion uses without a root.
 pub(super) fn unrooted(tokens: &TokenStream, source: &str) -> Vec<String> {
     const NAMES: [&str; 14] = [
         "Result",
@@ -59,7 +59,7 @@ pub(super) fn unrooted(tokens: &TokenStream, source: &str) -> Vec<String> {
     found
 }
 
-/// What follows `Self::`, which another trait of the user could claim.
+/// The names after `Self::`, which another trait in scope could also define.
 pub(super) fn self_paths(tokens: &TokenStream) -> Vec<String> {
     let flat = flat(tokens.clone());
     let joint = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ':' && p.spacing() == Spacing::Joint);
@@ -378,7 +378,7 @@ snapshots! {
 fn an_item_with_mistakes_still_has_its_traits() {
     let source = "#[dlpack(crate = ::dl)] struct Image { #[dlpack(tensor, dat)] pixels: Vec<f32> }";
     let show = |derive| {
-        let tokens = crate::derive(
+        let tokens = crate::run_derive(
             derive,
             Root::Core,
             source.parse().expect("the test's own item lexes"),
@@ -390,7 +390,7 @@ fn an_item_with_mistakes_still_has_its_traits() {
     expect_file!["../../tests/snapshots/stub.rs"].assert_eq(&page(source, &found));
 }
 
-/// Two fields may lie anywhere; only one that has both lists can be a `Layout`.
+/// Two fields may be stored anywhere; only a single field with both lists can be a `Layout`.
 #[test]
 fn lists_in_one_field_may_be_lent() {
     for (fields, may) in [
@@ -413,7 +413,7 @@ fn no_stub_where_it_would_not_compile() {
         "struct View { #[dlpack(dat)] items: *const f32 }",
         "#[dlpack(crate = \"dl\")] struct Image(Vec<f32>);",
     ] {
-        let tokens = crate::derive(
+        let tokens = crate::run_derive(
             Derive::DLPack,
             Root::Core,
             source.parse().expect("the test's own item lexes"),
@@ -422,7 +422,7 @@ fn no_stub_where_it_would_not_compile() {
     }
 }
 
-/// The assertions above, shown to fail.
+/// Shows that the assertions above can fail.
 #[test]
 fn the_checks_can_fail() {
     let tokens: TokenStream = "unsafe { Some(Self::NAMES) }".parse().expect("lexes");

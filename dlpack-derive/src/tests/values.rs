@@ -1,4 +1,4 @@
-//! Where the user's expressions end and which of their names are fields.
+//! Where the user's expressions end, and which of their names are fields.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
@@ -25,7 +25,7 @@ fn an_expression_ends_at_the_comma_after_it() {
         ("a > b, c", "a > b"),
     ] {
         let parser = |input: ParseStream<'_>| {
-            let taken = expr::take(input);
+            let taken = expr::take_expression(input);
             input.parse::<TokenStream>().map(|_| taken)
         };
         let taken = parser.parse_str(source).expect("the rest is tokens");
@@ -58,7 +58,7 @@ fn a_plain_name_of_a_field_is_the_field() {
         ("'rows: loop {}", "'rows: loop {}"),
         ("columns", "columns"),
     ] {
-        let found = expr::bind(tokens(source), &[&rows, &raw]);
+        let found = expr::bind_fields(tokens(source), &[&rows, &raw]);
         assert_eq!(found.to_string(), tokens(bound).to_string(), "{source}");
     }
 }
@@ -66,7 +66,7 @@ fn a_plain_name_of_a_field_is_the_field() {
 #[test]
 fn a_list_is_one_bracket_with_commas() {
     let show = |source: &str| {
-        let entries = expr::list(&tokens(source)).expect("no empty entry")?;
+        let entries = expr::parse_list(&tokens(source)).expect("no empty entry")?;
         let show = |entry: &Entry| match entry {
             Entry::Hole(_) => "hole".to_owned(),
             Entry::Expr(tokens) => tokens.to_string(),

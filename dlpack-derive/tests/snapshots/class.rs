@@ -6,10 +6,10 @@ impl ::dlpack_pyo3::DLPack for Image {
     const EXTRAS: ::dlpack_pyo3::__private::Extras<Self> = ::dlpack_pyo3::__private::of_types::<
         Self,
     >({
-            use ::dlpack_pyo3::__private::Unsaid as _;
+            use ::dlpack_pyo3::__private::ProbeDefaults as _;
             ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
         })
-        .share(|this, request, other| ::dlpack_pyo3::__private::whole_share::<
+        .share(|this, request, other| ::dlpack_pyo3::__private::share_field::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
         >(
@@ -20,14 +20,14 @@ impl ::dlpack_pyo3::DLPack for Image {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
-        ::dlpack_pyo3::__private::whole::<
+        ::dlpack_pyo3::__private::describe_field::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
         >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_pyo3::__private::Described<'_> {
-        ::dlpack_pyo3::__private::whole_mut::<
+        ::dlpack_pyo3::__private::describe_field_mut::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
         >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
@@ -35,7 +35,7 @@ impl ::dlpack_pyo3::DLPack for Image {
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 const _: fn() = || {
-    use ::dlpack_pyo3::__private::{Forgotten as _, Otherwise as _};
+    use ::dlpack_pyo3::__private::{UndeclaredMethods as _, ClassDefaults as _};
     ::dlpack_pyo3::__private::attached::<
         _,
         _,
@@ -54,7 +54,7 @@ impl Batch {
     /// Describes the tensor `obs`.
     #[inline]
     fn describe_obs(&self) -> crate::dl::__private::Described<'_> {
-        crate::dl::__private::whole::<
+        crate::dl::__private::describe_field::<
             Vec<f32>,
             crate::dl::__private::Inferred<_>,
         >(&self.obs, crate::dl::__private::Whole::<Vec<f32>>::NEW.route())
@@ -64,24 +64,24 @@ impl Batch {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl crate::dl::DLPackTensors for Batch {
     const NAMES: &'static [&'static crate::dl::__private::Str] = {
-        use crate::dl::__private::Unsaid as _;
-        &crate::dl::__private::names::<
+        use crate::dl::__private::ProbeDefaults as _;
+        &crate::dl::__private::concat_names::<
             {
-                crate::dl::__private::count(
+                crate::dl::__private::count_names(
                     &[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES],
                 )
             },
         >(&[&["obs"], crate::dl::__private::Table::<Vec<Row>>::NAMES])
     };
     const FACTS: &'static [crate::dl::__private::NamedFacts] = {
-        use crate::dl::__private::Unsaid as _;
+        use crate::dl::__private::ProbeDefaults as _;
         &[
             &[("obs", crate::dl::__private::Whole::<Vec<f32>>::FACTS.shared())],
             crate::dl::__private::Table::<Vec<Row>>::COLUMNS,
         ]
     };
     const DOCS: &'static [crate::dl::__private::NamedDocs] = {
-        use crate::dl::__private::Unsaid as _;
+        use crate::dl::__private::ProbeDefaults as _;
         &[&[], crate::dl::__private::Table::<Vec<Row>>::DOCS]
     };
     #[inline]
@@ -92,10 +92,10 @@ impl crate::dl::DLPackTensors for Batch {
         match name {
             "obs" => self.describe_obs(),
             _ => {
-                crate::dl::__private::find(
+                crate::dl::__private::found_or_unknown(
                     name,
                     <Self as crate::dl::DLPackTensors>::NAMES,
-                    crate::dl::__private::column::<Vec<Row>>(&self.rows, name),
+                    crate::dl::__private::describe_column::<Vec<Row>>(&self.rows, name),
                 )
             }
         }
@@ -103,7 +103,7 @@ impl crate::dl::DLPackTensors for Batch {
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 const _: fn() = || {
-    use crate::dl::__private::{Forgotten as _, Otherwise as _};
+    use crate::dl::__private::{UndeclaredMethods as _, ClassDefaults as _};
     crate::dl::__private::attached::<
         _,
         _,

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for ColMajor {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f64>>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
     });
@@ -15,14 +15,14 @@ impl ::dlpack_core::DLPack for ColMajor {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.nrows),
-                    ::dlpack_core::__private::number(self.ncols),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.nrows),
+                    ::dlpack_core::__private::list_number(self.ncols),
                 ]),
             )
             .column_major()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f64>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
@@ -32,14 +32,14 @@ impl ::dlpack_core::DLPack for ColMajor {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.nrows),
-                    ::dlpack_core::__private::number(self.ncols),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.nrows),
+                    ::dlpack_core::__private::list_number(self.ncols),
                 ]),
             )
             .column_major()
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f64>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),

@@ -4,15 +4,15 @@
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Series {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Table::<Vec<Candle>>::NAMES
     };
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS]
     };
     const DOCS: &'static [::dlpack_core::__private::NamedDocs] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[&[], ::dlpack_core::__private::Table::<Vec<Candle>>::DOCS]
     };
     #[inline]
@@ -20,10 +20,10 @@ impl ::dlpack_core::DLPackTensors for Series {
         &self,
         name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::find(
+        ::dlpack_core::__private::found_or_unknown(
             name,
             <Self as ::dlpack_core::DLPackTensors>::NAMES,
-            ::dlpack_core::__private::column::<Vec<Candle>>(&self.candles, name),
+            ::dlpack_core::__private::describe_column::<Vec<Candle>>(&self.candles, name),
         )
     }
     const HAS_RECORDS: ::dlpack_core::__private::Bool = true;

@@ -14,7 +14,7 @@ impl Series {
     /// Describes the tensor `times`.
     #[inline]
     fn describe_times(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Vec<i64>,
             ::dlpack_core::__private::Inferred<_>,
         >(&self.times, ::dlpack_core::__private::Whole::<Vec<i64>>::NEW.route())
@@ -24,10 +24,10 @@ impl Series {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Series {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
-        use ::dlpack_core::__private::Unsaid as _;
-        &::dlpack_core::__private::names::<
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        &::dlpack_core::__private::concat_names::<
             {
-                ::dlpack_core::__private::count(
+                ::dlpack_core::__private::count_names(
                     &[
                         &["times"],
                         ::dlpack_core::__private::Table::<Vec<Candle>>::NAMES,
@@ -44,7 +44,7 @@ impl ::dlpack_core::DLPackTensors for Series {
         )
     };
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
             &[("times", ::dlpack_core::__private::Whole::<Vec<i64>>::FACTS.shared())],
             ::dlpack_core::__private::Table::<Vec<Candle>>::COLUMNS,
@@ -52,7 +52,7 @@ impl ::dlpack_core::DLPackTensors for Series {
         ]
     };
     const DOCS: &'static [::dlpack_core::__private::NamedDocs] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
             &[("times", "In seconds,\n\n all of them.")],
             ::dlpack_core::__private::Table::<Vec<Candle>>::DOCS,
@@ -67,11 +67,13 @@ impl ::dlpack_core::DLPackTensors for Series {
         match name {
             "times" => self.describe_times(),
             _ => {
-                ::dlpack_core::__private::find(
+                ::dlpack_core::__private::found_or_unknown(
                     name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
-                    ::dlpack_core::__private::column::<Vec<Candle>>(&self.candles, name)
-                        .or_else(|| ::dlpack_core::__private::column::<
+                    ::dlpack_core::__private::describe_column::<
+                        Vec<Candle>,
+                    >(&self.candles, name)
+                        .or_else(|| ::dlpack_core::__private::describe_column::<
                             Arc<[Trade]>,
                         >(&self.trades, name)),
                 )

@@ -6,10 +6,10 @@ impl ::dlpack_core::DLPack for Series {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_owner::<
+        .share(|this, request, other| ::dlpack_core::__private::share_with_owner::<
             Arc<[Candle]>,
             ::dlpack_core::__private::Inferred<_>,
         >(
@@ -23,7 +23,7 @@ impl ::dlpack_core::DLPack for Series {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Arc<[Candle]>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -36,7 +36,7 @@ impl ::dlpack_core::DLPack for Series {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Arc<[Candle]>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -50,15 +50,15 @@ impl ::dlpack_core::DLPack for Series {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::DLPackTensors for Series {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Table::<Arc<[Candle]>>::NAMES
     };
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[::dlpack_core::__private::Table::<Arc<[Candle]>>::COLUMNS]
     };
     const DOCS: &'static [::dlpack_core::__private::NamedDocs] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[&[], ::dlpack_core::__private::Table::<Arc<[Candle]>>::DOCS]
     };
     #[inline]
@@ -66,10 +66,12 @@ impl ::dlpack_core::DLPackTensors for Series {
         &self,
         name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::find(
+        ::dlpack_core::__private::found_or_unknown(
             name,
             <Self as ::dlpack_core::DLPackTensors>::NAMES,
-            ::dlpack_core::__private::column::<Arc<[Candle]>>(&self.candles, name),
+            ::dlpack_core::__private::describe_column::<
+                Arc<[Candle]>,
+            >(&self.candles, name),
         )
     }
 }

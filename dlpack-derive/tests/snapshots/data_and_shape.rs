@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Image {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
     });
@@ -20,7 +20,7 @@ impl ::dlpack_core::DLPack for Image {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 3]>(&self.dims))
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.pixels, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -31,7 +31,7 @@ impl ::dlpack_core::DLPack for Image {
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 3]>(&self.dims))
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

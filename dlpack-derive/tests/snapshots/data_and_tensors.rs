@@ -9,14 +9,14 @@ impl ::dlpack_core::DLPack for Batch {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
     });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -26,7 +26,7 @@ impl ::dlpack_core::DLPack for Batch {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -42,7 +42,7 @@ impl Batch {
     /// Describes the tensor `obs`.
     #[inline]
     fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(&self.items, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
@@ -52,13 +52,13 @@ impl Batch {
     fn describe_pairs(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
+                ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::number(2),
+                    ::dlpack_core::__private::list_number(2),
                 ]),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -67,7 +67,7 @@ impl Batch {
     /// Describes the tensor `rewards`.
     #[inline]
     fn describe_rewards(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(&self.rewards, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
@@ -82,7 +82,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "rewards",
     ];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
             &[
                 ("obs", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared()),

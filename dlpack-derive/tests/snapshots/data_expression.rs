@@ -7,18 +7,18 @@ impl ::dlpack_core::DLPack for Mapped {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
-        ::dlpack_core::__private::facts_given::<Self>()
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::expression_facts::<Self>()
             .rank(::dlpack_core::__private::RankOf::<[i64; 1]>::RANK)
     });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::described_given(
+        ::dlpack_core::__private::describe_expression(
             self,
             ::dlpack_core::Parts::new()
                 .shape(
-                    ::dlpack_core::__private::extents([
-                        ::dlpack_core::__private::number(self.len),
+                    ::dlpack_core::__private::shape_list([
+                        ::dlpack_core::__private::list_number(self.len),
                     ]),
                 ),
         )
@@ -28,18 +28,18 @@ impl ::dlpack_core::DLPack for Mapped {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::__private::Expression for Mapped {
     #[inline]
-    fn value(
+    fn evaluate(
         &self,
     ) -> ::dlpack_core::__private::Result<
-        impl ::dlpack_core::__private::Given<'_>,
+        impl ::dlpack_core::__private::ExpressionValue<'_>,
         ::dlpack_core::Error,
     > {
-        use ::dlpack_core::__private::Unfit as _;
+        use ::dlpack_core::__private::RejectedExpression as _;
         ::dlpack_core::__private::Ok(
-            ::dlpack_core::__private::data_given::<
+            ::dlpack_core::__private::data_expression::<
                 ::dlpack_core::__private::Inferred<_>,
             >(&self.map[..self.len])
-                .given(),
+                .into_value(),
         )
     }
 }

@@ -7,16 +7,16 @@ impl ::dlpack_core::DLPack for Signal {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
-            .elem(::dlpack_core::__private::Elem::<Complex<f32>>::FACTS)
+            .elem(::dlpack_core::__private::ElementOf::<Complex<f32>>::FACTS)
     });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.bytes, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -27,7 +27,7 @@ impl ::dlpack_core::DLPack for Signal {
         ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

@@ -23,7 +23,7 @@ impl ::dlpack_core::FromDLPack for Image {
             strides: import.strides::<Vec<i64>>()?,
             start: import.byte_offset::<usize>()?,
             label: <String as ::dlpack_core::__private::Default>::default(),
-            pixels: import.data::<Vec<f32>>()?,
+            pixels: import.into_data::<Vec<f32>>()?,
         })
     }
 }

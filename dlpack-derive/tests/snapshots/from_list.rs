@@ -9,14 +9,14 @@ impl ::dlpack_core::FromDLPack for Frame {
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         let import = ::dlpack_core::__private::Import::new::<Vec<u8>>(tensor)?;
-        import.rank(4)?;
-        import.expect(2, 3)?;
-        import.expect(3, import.extent::<_>(0)?)?;
+        import.check_rank(4)?;
+        import.check_size(2, 3)?;
+        import.check_size(3, import.axis_size::<_>(0)?)?;
         ::dlpack_core::__private::Ok(Self {
-            height: import.extent::<u32>(0)?,
-            width: import.extent::<u32>(1)?,
+            height: import.axis_size::<u32>(0)?,
+            width: import.axis_size::<u32>(1)?,
             linesize: import.byte_stride::<usize>(0)?,
-            data: import.data::<Vec<u8>>()?,
+            data: import.into_data::<Vec<u8>>()?,
         })
     }
 }

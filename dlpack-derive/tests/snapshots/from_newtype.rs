@@ -8,7 +8,7 @@ impl ::dlpack_core::FromDLPack for Wrapper {
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         ::dlpack_core::__private::Ok(Self {
-            0: ::dlpack_core::__private::import_whole::<Vec<f32>>(tensor)?,
+            0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
         })
     }
 }

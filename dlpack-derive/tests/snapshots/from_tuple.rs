@@ -10,12 +10,12 @@ impl ::dlpack_core::FromDLPack for Matrix {
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         let import = ::dlpack_core::__private::Import::new::<Vec<f64>>(tensor)?
             .column_major();
-        import.rank(2)?;
+        import.check_rank(2)?;
         ::dlpack_core::__private::Ok(Self {
-            1: import.extent::<usize>(0)?,
-            2: import.extent::<usize>(1)?,
+            1: import.axis_size::<usize>(0)?,
+            2: import.axis_size::<usize>(1)?,
             3: import.offset::<usize>()?,
-            0: import.data::<Vec<f64>>()?,
+            0: import.into_data::<Vec<f64>>()?,
         })
     }
 }

@@ -11,15 +11,15 @@ impl ::dlpack_core::FromDLPack for Audio {
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
-        if ::dlpack_core::__private::fits::<Vec<f32>>(&tensor) {
+        if ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(&tensor) {
             return ::dlpack_core::__private::Ok(Self::Mono {
-                0: ::dlpack_core::__private::import_whole::<Vec<f32>>(tensor)?,
+                0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
             });
         }
-        if ::dlpack_core::__private::fits::<Vec<i16>>(&tensor) {
+        if ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(&tensor) {
             return ::dlpack_core::__private::Ok(Self::Both {
                 rate: <u32 as ::dlpack_core::__private::Default>::default(),
-                samples: ::dlpack_core::__private::import_whole::<Vec<i16>>(tensor)?,
+                samples: ::dlpack_core::__private::import_field::<Vec<i16>>(tensor)?,
             });
         }
         ::dlpack_core::__private::Err(

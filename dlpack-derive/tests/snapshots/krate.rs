@@ -7,7 +7,7 @@ impl crate::private::dl::DLPack for Rooted {
     const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::of_types::<
         Self,
     >({
-        use crate::private::dl::__private::Unsaid as _;
+        use crate::private::dl::__private::ProbeDefaults as _;
         crate::private::dl::__private::Probe::<Vec<f32>>::FACTS
             .rank(crate::private::dl::__private::RankOf::<[i64; 1]>::RANK)
     });
@@ -15,12 +15,12 @@ impl crate::private::dl::DLPack for Rooted {
     fn describe(&self) -> crate::private::dl::__private::Described<'_> {
         crate::private::dl::Parts::new()
             .shape(
-                crate::private::dl::__private::extents([
-                    crate::private::dl::__private::number(self.n),
+                crate::private::dl::__private::shape_list([
+                    crate::private::dl::__private::list_number(self.n),
                 ]),
             )
             .describe(
-                crate::private::dl::__private::data::<
+                crate::private::dl::__private::lend_field::<
                     Vec<f32>,
                     crate::private::dl::__private::Inferred<_>,
                 >(
@@ -33,12 +33,12 @@ impl crate::private::dl::DLPack for Rooted {
     fn describe_mut(&mut self) -> crate::private::dl::__private::Described<'_> {
         crate::private::dl::Parts::new()
             .shape(
-                crate::private::dl::__private::extents([
-                    crate::private::dl::__private::number(self.n),
+                crate::private::dl::__private::shape_list([
+                    crate::private::dl::__private::list_number(self.n),
                 ]),
             )
             .describe_mut(
-                crate::private::dl::__private::data_mut::<
+                crate::private::dl::__private::lend_field_mut::<
                     Vec<f32>,
                     crate::private::dl::__private::Inferred<_>,
                 >(

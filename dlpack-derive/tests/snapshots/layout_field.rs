@@ -9,17 +9,17 @@ impl ::dlpack_core::DLPack for Frame {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<Layout<3>>::RANK)
         })
         .lists(
             {
-                use ::dlpack_core::__private::Unsaid as _;
+                use ::dlpack_core::__private::ProbeDefaults as _;
                 ::dlpack_core::__private::LentLists::<Layout<3>>::LIE_THERE
             },
             |this| {
-                use ::dlpack_core::__private::Unsaid as _;
+                use ::dlpack_core::__private::ProbeDefaults as _;
                 ::dlpack_core::__private::LentLists::<Layout<3>>::of(&this.layout)
             },
         );
@@ -31,7 +31,7 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     SharedBuffer<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -48,7 +48,7 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
             )
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     SharedBuffer<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

@@ -6,10 +6,10 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
         })
-        .share(|this, request, other| ::dlpack_core::__private::whole_share::<
+        .share(|this, request, other| ::dlpack_core::__private::share_field::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
         >(
@@ -20,14 +20,14 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
         >(&self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole_mut::<
+        ::dlpack_core::__private::describe_field_mut::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
         >(&mut self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())

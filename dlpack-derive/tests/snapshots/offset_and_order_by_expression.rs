@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Part {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Pool>::FACTS
             .rank(
                 ::dlpack_core::__private::RankOf::<[::dlpack_core::__private::I64]>::RANK,
@@ -21,9 +21,9 @@ impl ::dlpack_core::DLPack for Part {
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
-            .stream(::dlpack_core::__private::stream_of::<_>(self.queue()))
+            .stream(::dlpack_core::__private::stream_expression::<_>(self.queue()))
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Pool,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
@@ -36,9 +36,9 @@ impl ::dlpack_core::DLPack for Part {
             .order(::dlpack_core::__private::order::<_>(&(self.order())))
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
-            .stream(::dlpack_core::__private::stream_of::<_>(self.queue()))
+            .stream(::dlpack_core::__private::stream_expression::<_>(self.queue()))
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Pool,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Points {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
     });
@@ -15,13 +15,13 @@ impl ::dlpack_core::DLPack for Points {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
+                ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::number(3),
+                    ::dlpack_core::__private::list_number(3),
                 ]),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -31,13 +31,13 @@ impl ::dlpack_core::DLPack for Points {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
+                ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::number(3),
+                    ::dlpack_core::__private::list_number(3),
                 ]),
             )
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

@@ -7,11 +7,11 @@ impl ::dlpack_core::DLPack for Vectors {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_owner::<
+        .share(|this, request, other| ::dlpack_core::__private::share_with_owner::<
             ScalarBuffer<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(
@@ -25,13 +25,13 @@ impl ::dlpack_core::DLPack for Vectors {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
+                ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::number(self.dim),
+                    ::dlpack_core::__private::list_number(self.dim),
                 ]),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     ScalarBuffer<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -44,13 +44,13 @@ impl ::dlpack_core::DLPack for Vectors {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
+                ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::number(self.dim),
+                    ::dlpack_core::__private::list_number(self.dim),
                 ]),
             )
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     ScalarBuffer<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

@@ -7,10 +7,10 @@ impl ::dlpack_core::DLPack for Mapped {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
-            ::dlpack_core::__private::facts_given::<Self>()
+            use ::dlpack_core::__private::ProbeDefaults as _;
+            ::dlpack_core::__private::expression_facts::<Self>()
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_owner::<
+        .share(|this, request, other| ::dlpack_core::__private::share_with_owner::<
             Arc<Mmap>,
             ::dlpack_core::__private::Inferred<_>,
         >(
@@ -22,25 +22,25 @@ impl ::dlpack_core::DLPack for Mapped {
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::described_given(self, ::dlpack_core::Parts::new())
+        ::dlpack_core::__private::describe_expression(self, ::dlpack_core::Parts::new())
     }
 }
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::__private::Expression for Mapped {
     #[inline]
-    fn value(
+    fn evaluate(
         &self,
     ) -> ::dlpack_core::__private::Result<
-        impl ::dlpack_core::__private::Given<'_>,
+        impl ::dlpack_core::__private::ExpressionValue<'_>,
         ::dlpack_core::Error,
     > {
-        use ::dlpack_core::__private::Unfit as _;
+        use ::dlpack_core::__private::RejectedExpression as _;
         ::dlpack_core::__private::Ok(
-            ::dlpack_core::__private::data_given::<
+            ::dlpack_core::__private::data_expression::<
                 ::dlpack_core::__private::Inferred<_>,
             >(&self.map[self.header..])
-                .given(),
+                .into_value(),
         )
     }
 }

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Frame {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Bytes>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[i64; 3]>::RANK)
     });
@@ -15,21 +15,21 @@ impl ::dlpack_core::DLPack for Frame {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.height),
-                    ::dlpack_core::__private::number(self.width),
-                    ::dlpack_core::__private::number(3),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.height),
+                    ::dlpack_core::__private::list_number(self.width),
+                    ::dlpack_core::__private::list_number(3),
                 ]),
             )
             .byte_strides(
-                ::dlpack_core::__private::steps([
-                    ::dlpack_core::__private::number(self.linesize),
+                ::dlpack_core::__private::strides_list([
+                    ::dlpack_core::__private::list_number(self.linesize),
                     ::dlpack_core::__private::None,
                     ::dlpack_core::__private::None,
                 ]),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Bytes,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
@@ -39,21 +39,21 @@ impl ::dlpack_core::DLPack for Frame {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.height),
-                    ::dlpack_core::__private::number(self.width),
-                    ::dlpack_core::__private::number(3),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.height),
+                    ::dlpack_core::__private::list_number(self.width),
+                    ::dlpack_core::__private::list_number(3),
                 ]),
             )
             .byte_strides(
-                ::dlpack_core::__private::steps([
-                    ::dlpack_core::__private::number(self.linesize),
+                ::dlpack_core::__private::strides_list([
+                    ::dlpack_core::__private::list_number(self.linesize),
                     ::dlpack_core::__private::None,
                     ::dlpack_core::__private::None,
                 ]),
             )
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Bytes,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Weights {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<CudaSlice<f32>>::FACTS
     });
     #[inline]
@@ -16,7 +16,7 @@ impl ::dlpack_core::DLPack for Weights {
             .legacy_refuse()
             .release_immediate()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     CudaSlice<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -31,7 +31,7 @@ impl ::dlpack_core::DLPack for Weights {
             .legacy_refuse()
             .release_immediate()
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     CudaSlice<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

@@ -8,7 +8,7 @@ impl Image {
     /// The names of the tensors that are attributes of this class.
     #[classattr]
     pub const __dlpack_tensors__: ::dlpack_pyo3::__private::Attributes<Self> = {
-        use ::dlpack_pyo3::__private::Otherwise as _;
+        use ::dlpack_pyo3::__private::ClassDefaults as _;
         ::dlpack_pyo3::__private::Attributes::<
             Self,
         >::of(

@@ -9,7 +9,7 @@ impl Image {
     /// The names of the tensors that are attributes of this class.
     #[classattr]
     pub const __dlpack_tensors__: crate::private::dl::__private::Attributes<Self> = {
-        use crate::private::dl::__private::Otherwise as _;
+        use crate::private::dl::__private::ClassDefaults as _;
         crate::private::dl::__private::Attributes::<
             Self,
         >::of(

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Raw {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
     });
@@ -15,13 +15,13 @@ impl ::dlpack_core::DLPack for Raw {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.r#type),
-                    ::dlpack_core::__private::number(2),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.r#type),
+                    ::dlpack_core::__private::list_number(2),
                 ]),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.r#fn, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -31,13 +31,13 @@ impl ::dlpack_core::DLPack for Raw {
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.r#type),
-                    ::dlpack_core::__private::number(2),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.r#type),
+                    ::dlpack_core::__private::list_number(2),
                 ]),
             )
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -53,7 +53,7 @@ impl Raw {
     /// Describes the tensor `fn`.
     #[inline]
     fn describe_fn(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(&self.r#fn, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
@@ -64,7 +64,7 @@ impl Raw {
 impl ::dlpack_core::DLPackTensors for Raw {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["fn"];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[&[("fn", ::dlpack_core::__private::Whole::<Vec<f32>>::FACTS.shared())]]
     };
     #[inline]

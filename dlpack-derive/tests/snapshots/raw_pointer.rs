@@ -11,7 +11,7 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Facts::HOST
             .rank(::dlpack_core::__private::RankOf::<[usize; N]>::RANK)
     });

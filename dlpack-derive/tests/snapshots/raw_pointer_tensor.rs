@@ -24,7 +24,7 @@ impl Cache {
 impl ::dlpack_core::DLPackTensors for Cache {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["kv"];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[&[("kv", ::dlpack_core::__private::Facts::HOST.dynamic_device().shared())]]
     };
     #[inline]

@@ -7,7 +7,7 @@ impl ::dlpack_core::DLPack for Tensor {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Facts::HOST.dynamic_device().writable()
         })
         .exclusive();

@@ -46,11 +46,11 @@ impl ::dlpack_core::Record for Trade {
         )
     };
     const COLUMNS: ::dlpack_core::__private::NamedFacts = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
-            ("price", ::dlpack_core::__private::Elem::<f64>::FACTS),
-            ("size", ::dlpack_core::__private::Elem::<u32>::FACTS),
-            ("type", ::dlpack_core::__private::Elem::<u8>::FACTS),
+            ("price", ::dlpack_core::__private::ElementOf::<f64>::FACTS),
+            ("size", ::dlpack_core::__private::ElementOf::<u32>::FACTS),
+            ("type", ::dlpack_core::__private::ElementOf::<u8>::FACTS),
         ]
     };
     const DOCS: ::dlpack_core::__private::NamedDocs = &[("price", "In euros.")];

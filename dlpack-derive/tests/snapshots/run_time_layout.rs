@@ -13,7 +13,7 @@ impl ::dlpack_core::DLPack for File {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Mmap>::FACTS
             .rank(::dlpack_core::__private::RankOf::<Vec<u64>>::RANK)
             .dynamic_dtype()
@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for File {
             .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
             .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Mmap,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
@@ -43,7 +43,7 @@ impl ::dlpack_core::DLPack for File {
             .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
             .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Mmap,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),

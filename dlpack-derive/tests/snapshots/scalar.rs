@@ -7,16 +7,16 @@ impl ::dlpack_core::DLPack for Loss {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<[f32; 1]>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[i64; 0]>::RANK)
     });
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::extents([]))
+            .shape(::dlpack_core::__private::shape_list([]))
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     [f32; 1],
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
@@ -25,9 +25,9 @@ impl ::dlpack_core::DLPack for Loss {
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::extents([]))
+            .shape(::dlpack_core::__private::shape_list([]))
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     [f32; 1],
                     ::dlpack_core::__private::Inferred<_>,
                 >(&mut self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),

@@ -11,7 +11,7 @@ impl ::dlpack_core::DLPack for Page {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::FACTS
             .rank(::dlpack_core::__private::RankOf::<(usize, usize, usize)>::RANK)
             .dynamic_device()
@@ -23,7 +23,7 @@ impl ::dlpack_core::DLPack for Page {
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     CudaSlice<bf16>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -39,7 +39,7 @@ impl ::dlpack_core::DLPack for Page {
             .device(::dlpack_core::__private::device::<Device>(&self.device))
             .stream(::dlpack_core::__private::stream::<Arc<CudaStream>>(&self.s))
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     CudaSlice<bf16>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

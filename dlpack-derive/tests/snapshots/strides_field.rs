@@ -10,7 +10,7 @@ impl ::dlpack_core::DLPack for View {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
             .rank(::dlpack_core::__private::RankOf::<[i64; 3]>::RANK)
     });
@@ -22,7 +22,7 @@ impl ::dlpack_core::DLPack for View {
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -36,7 +36,7 @@ impl ::dlpack_core::DLPack for View {
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
             )
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

@@ -11,7 +11,7 @@ impl Batch {
     fn describe_state(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     SharedBuffer<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -25,11 +25,11 @@ impl Batch {
     fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Arc<Bytes>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
-                    ::dlpack_core::__private::present(&self.mask, "mask")?,
+                    ::dlpack_core::__private::require_present(&self.mask, "mask")?,
                     ::dlpack_core::__private::Probe::<Arc<Bytes>>::NEW.route(),
                 ),
             )
@@ -40,7 +40,7 @@ impl Batch {
 impl ::dlpack_core::DLPackTensors for Batch {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["state", "mask"];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
             &[
                 (
@@ -76,7 +76,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
             "state" => {
                 ::dlpack_core::__private::Ok(
                     ::dlpack_core::__private::Some(
-                        ::dlpack_core::__private::share::<
+                        ::dlpack_core::__private::export_with_owner::<
                             SharedBuffer<f32>,
                             ::dlpack_core::__private::Inferred<_>,
                         >(
@@ -92,11 +92,14 @@ impl ::dlpack_core::DLPackTensors for Batch {
             "mask" => {
                 ::dlpack_core::__private::Ok(
                     ::dlpack_core::__private::Some(
-                        ::dlpack_core::__private::share::<
+                        ::dlpack_core::__private::export_with_owner::<
                             Arc<Bytes>,
                             ::dlpack_core::__private::Inferred<_>,
                         >(
-                            ::dlpack_core::__private::present(&self.mask, "mask")?,
+                            ::dlpack_core::__private::require_present(
+                                &self.mask,
+                                "mask",
+                            )?,
                             self.describe_mask(),
                             request,
                             ::dlpack_core::__private::Probe::<Arc<Bytes>>::NEW.route(),

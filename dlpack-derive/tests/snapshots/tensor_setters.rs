@@ -11,18 +11,18 @@ impl Batch {
     fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.n),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.n),
                     ::dlpack_core::__private::None,
                 ]),
             )
             .column_major()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<bool>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
-                    ::dlpack_core::__private::present(&self.mask, "mask")?,
+                    ::dlpack_core::__private::require_present(&self.mask, "mask")?,
                     ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
                 ),
             )
@@ -33,7 +33,7 @@ impl Batch {
 impl ::dlpack_core::DLPackTensors for Batch {
     const NAMES: &'static [&'static ::dlpack_core::__private::Str] = &["mask"];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
             &[
                 (
@@ -74,14 +74,14 @@ impl ::dlpack_core::DLPackTensors for Batch {
                             ::dlpack_core::__private::import_column_major::<
                                 Vec<bool>,
                             >({
-                                use ::dlpack_core::__private::Unsaid as _;
-                                ::dlpack_core::__private::fitting(
+                                use ::dlpack_core::__private::ProbeDefaults as _;
+                                ::dlpack_core::__private::check_assigned(
                                     tensor,
                                     ::dlpack_core::__private::Probe::<Vec<bool>>::FACTS
                                         .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK),
                                     ::dlpack_core::__private::Some(
-                                        ::dlpack_core::__private::extents([
-                                            ::dlpack_core::__private::number(self.n),
+                                        ::dlpack_core::__private::shape_list([
+                                            ::dlpack_core::__private::list_number(self.n),
                                             ::dlpack_core::__private::None,
                                         ]),
                                     ),

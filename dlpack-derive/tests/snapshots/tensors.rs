@@ -15,14 +15,14 @@ impl Batch {
     pub fn describe_head(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.n),
-                    ::dlpack_core::__private::number(1),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.n),
+                    ::dlpack_core::__private::list_number(1),
                 ]),
             )
             .read_only()
             .describe(
-                ::dlpack_core::__private::data_of::<
+                ::dlpack_core::__private::lend_expression::<
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.obs[..self.n]),
             )
@@ -30,7 +30,7 @@ impl Batch {
     /// Describes the tensor `obs`.
     #[inline]
     pub fn describe_obs(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
@@ -40,14 +40,14 @@ impl Batch {
     fn describe_reward(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
+                ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::number(self.n),
+                    ::dlpack_core::__private::list_number(self.n),
                 ]),
             )
             .elem::<f32>()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -59,11 +59,11 @@ impl Batch {
     /// Describes the tensor `mask`.
     #[inline]
     pub(crate) fn describe_mask(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::whole::<
+        ::dlpack_core::__private::describe_field::<
             Array2<bool>,
             ::dlpack_core::__private::Inferred<_>,
         >(
-            ::dlpack_core::__private::present(&self.mask, "mask")?,
+            ::dlpack_core::__private::require_present(&self.mask, "mask")?,
             ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.route(),
         )
     }
@@ -72,16 +72,16 @@ impl Batch {
     fn describe_done(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(
-                ::dlpack_core::__private::extents([
-                    ::dlpack_core::__private::number(self.n),
+                ::dlpack_core::__private::shape_list([
+                    ::dlpack_core::__private::list_number(self.n),
                 ]),
             )
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<bool>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
-                    ::dlpack_core::__private::present(&self.done, "done")?,
+                    ::dlpack_core::__private::require_present(&self.done, "done")?,
                     ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
                 ),
             )
@@ -98,7 +98,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
         "done",
     ];
     const FACTS: &'static [::dlpack_core::__private::NamedFacts] = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[
             &[
                 (
@@ -113,7 +113,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
                     "reward",
                     ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
                         .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
-                        .elem(::dlpack_core::__private::Elem::<f32>::FACTS)
+                        .elem(::dlpack_core::__private::ElementOf::<f32>::FACTS)
                         .shared(),
                 ),
                 (

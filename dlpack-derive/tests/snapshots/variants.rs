@@ -12,7 +12,7 @@ impl ::dlpack_core::DLPack for Audio {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Facts::of_one(
                 &[
                     ::dlpack_core::__private::Whole::<Array1<f32>>::FACTS,
@@ -23,7 +23,7 @@ impl ::dlpack_core::DLPack for Audio {
         })
         .share(|this, request, other| match this {
             Self::Mono { 0: field } => {
-                ::dlpack_core::__private::whole_share::<
+                ::dlpack_core::__private::share_field::<
                     Array1<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -34,7 +34,7 @@ impl ::dlpack_core::DLPack for Audio {
                 )
             }
             Self::Multi { samples: field } => {
-                ::dlpack_core::__private::whole_share::<
+                ::dlpack_core::__private::share_field::<
                     Array2<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -45,7 +45,7 @@ impl ::dlpack_core::DLPack for Audio {
                 )
             }
             Self::Both { 1: field, .. } => {
-                ::dlpack_core::__private::whole_share::<
+                ::dlpack_core::__private::share_field::<
                     Array2<i16>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
@@ -62,50 +62,50 @@ impl ::dlpack_core::DLPack for Audio {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         match self {
             Self::Mono { 0: field } => {
-                ::dlpack_core::__private::whole::<
+                ::dlpack_core::__private::describe_field::<
                     Array1<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
-                ::dlpack_core::__private::whole::<
+                ::dlpack_core::__private::describe_field::<
                     Array2<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
-                ::dlpack_core::__private::whole::<
+                ::dlpack_core::__private::describe_field::<
                     Array2<i16>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
-            Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
-            Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
+            Self::Empty => ::dlpack_core::__private::reject_skipped("Audio", "Empty"),
+            Self::Off { .. } => ::dlpack_core::__private::reject_skipped("Audio", "Off"),
         }
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         match self {
             Self::Mono { 0: field } => {
-                ::dlpack_core::__private::whole_mut::<
+                ::dlpack_core::__private::describe_field_mut::<
                     Array1<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
             }
             Self::Multi { samples: field } => {
-                ::dlpack_core::__private::whole_mut::<
+                ::dlpack_core::__private::describe_field_mut::<
                     Array2<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
             }
             Self::Both { 1: field, .. } => {
-                ::dlpack_core::__private::whole_mut::<
+                ::dlpack_core::__private::describe_field_mut::<
                     Array2<i16>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
             }
-            Self::Empty => ::dlpack_core::__private::skipped("Audio", "Empty"),
-            Self::Off { .. } => ::dlpack_core::__private::skipped("Audio", "Off"),
+            Self::Empty => ::dlpack_core::__private::reject_skipped("Audio", "Empty"),
+            Self::Off { .. } => ::dlpack_core::__private::reject_skipped("Audio", "Off"),
         }
     }
 }

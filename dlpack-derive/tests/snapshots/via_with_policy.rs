@@ -6,10 +6,10 @@
 impl ::dlpack_core::DLPack for Lazy {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >(::dlpack_core::__private::facts_given::<Self>());
+    >(::dlpack_core::__private::expression_facts::<Self>());
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::described_given(
+        ::dlpack_core::__private::describe_expression(
             self,
             ::dlpack_core::Parts::new().legacy_refuse(),
         )
@@ -19,18 +19,18 @@ impl ::dlpack_core::DLPack for Lazy {
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl ::dlpack_core::__private::Expression for Lazy {
     #[inline]
-    fn value(
+    fn evaluate(
         &self,
     ) -> ::dlpack_core::__private::Result<
-        impl ::dlpack_core::__private::Given<'_>,
+        impl ::dlpack_core::__private::ExpressionValue<'_>,
         ::dlpack_core::Error,
     > {
-        use ::dlpack_core::__private::Unfit as _;
+        use ::dlpack_core::__private::RejectedExpression as _;
         ::dlpack_core::__private::Ok(
-            ::dlpack_core::__private::via::<
+            ::dlpack_core::__private::via_expression::<
                 ::dlpack_core::__private::Inferred<_>,
             >(self.to_array())
-                .given(),
+                .into_value(),
         )
     }
 }

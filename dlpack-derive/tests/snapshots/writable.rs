@@ -6,7 +6,7 @@ impl ::dlpack_core::DLPack for Observation {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >({
-            use ::dlpack_core::__private::Unsaid as _;
+            use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Probe::<Vec<f32>>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<[usize; 2]>::RANK)
                 .writable()
@@ -18,7 +18,7 @@ impl ::dlpack_core::DLPack for Observation {
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims))
             .writable()
             .describe(
-                ::dlpack_core::__private::data::<
+                ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
@@ -26,7 +26,7 @@ impl ::dlpack_core::DLPack for Observation {
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
-        ::dlpack_core::__private::writable::<
+        ::dlpack_core::__private::require_writable::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route());
@@ -34,7 +34,7 @@ impl ::dlpack_core::DLPack for Observation {
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims))
             .writable()
             .describe_mut(
-                ::dlpack_core::__private::data_mut::<
+                ::dlpack_core::__private::lend_field_mut::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(

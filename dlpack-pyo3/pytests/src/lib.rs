@@ -88,7 +88,7 @@ mod dlpack_probe {
         wide_records,
     };
     #[pymodule_export]
-    use crate::results::{matrix, ramp, to_numpy};
+    use crate::results::{computed, inline, matrix, ramp, to_numpy};
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
@@ -98,7 +98,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::streams::{
         Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collect_and_wait,
-        collect_in_background, collector, release_captured,
+        collect_in_background, collector, release_captured, spare_events,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

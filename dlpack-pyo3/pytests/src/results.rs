@@ -1,5 +1,7 @@
 //! Results: what a function gives that ends in an array of a library.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use dlpack_pyo3::{DLPack, Managed, Numpy, Tensor};
 use ndarray::{Array2, ShapeBuilder, s};
 use pyo3::prelude::*;
@@ -39,4 +41,52 @@ pub(crate) fn matrix() -> Numpy<Array2<f64>> {
 #[pyfunction]
 pub(crate) fn to_numpy(tensor: Tensor) -> Numpy<Managed> {
     Numpy(tensor.into_managed())
+}
+
+/// Four numbers in the value itself, at an address that Python's allocator does not promise.
+#[derive(DLPack)]
+#[repr(align(256))]
+pub(crate) struct Inline {
+    #[dlpack(data)]
+    items: [f64; 4],
+    panics: bool,
+    _alive: Alive,
+}
+
+impl Drop for Inline {
+    fn drop(&mut self) {
+        assert!(!self.panics, "panic on purpose");
+    }
+}
+
+#[pyfunction]
+pub(crate) fn inline(panics: bool) -> Numpy<Inline> {
+    Numpy(Inline {
+        items: [1.0, 2.0, 3.0, 4.0],
+        panics,
+        _alive: Alive::new(),
+    })
+}
+
+/// Numbers that are computed when they are described; how often that was.
+#[derive(DLPack)]
+#[dlpack(via = self.compute())]
+pub(crate) struct Computed {
+    times: &'static AtomicUsize,
+    _alive: Alive,
+}
+
+impl Computed {
+    fn compute(&self) -> Vec<usize> {
+        vec![self.times.fetch_add(1, Ordering::Relaxed); 3]
+    }
+}
+
+#[pyfunction]
+pub(crate) fn computed() -> Numpy<Computed> {
+    static TIMES: AtomicUsize = AtomicUsize::new(0);
+    Numpy(Computed {
+        times: &TIMES,
+        _alive: Alive::new(),
+    })
 }

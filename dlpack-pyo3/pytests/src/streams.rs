@@ -325,6 +325,12 @@ pub(crate) fn collect_and_wait(py: Python<'_>) {
     });
 }
 
+/// How many events core keeps for later exports. With `forget`, it uses none of them again.
+#[pyfunction]
+pub(crate) fn spare_events(forget: bool) -> usize {
+    dlpack_pyo3::stream::spare_events(forget)
+}
+
 /// Whether a thread drops what is done, at any time. The tests begin without it.
 #[pyfunction]
 pub(crate) fn collect_in_background(on: bool) {

@@ -61,6 +61,22 @@ class TestSetters:
             setattr(owner, name, make(numpy))
         assert owner.items() == before
 
+    def test_as_many_elements_are_set_in_place(self, numpy):
+        owner = p.Settings(2)
+        owner.matrix = numpy.arange(6, dtype="int32").reshape(2, 3)
+        address = owner.matrix.data_ptr
+        for array in [numpy.full((2, 3), 7, "int32"), numpy.arange(6, dtype="int32").reshape(3, 2).T, numpy.arange(12, dtype="int32").reshape(2, 6)[:, ::2]]:
+            owner.matrix = array
+            assert owner.matrix.data_ptr == address
+            assert numpy.from_dlpack(owner.matrix).tolist() == array.tolist()
+        with pytest.raises(ValueError):
+            owner.matrix = numpy.zeros((3, 2), "int32")
+        with pytest.raises(TypeError):
+            owner.matrix = numpy.zeros((2, 3), "float32")
+        assert (owner.matrix.data_ptr, numpy.from_dlpack(owner.matrix).tolist()) == (address, array.tolist())
+        owner.matrix = numpy.ones((2, 0), "int32")
+        assert owner.matrix.shape == (2, 0)
+
     def test_bytes_that_are_no_bool_are_refused(self, numpy):
         owner = p.Settings(1)
         array = numpy.array([[0, 7]], dtype="uint8").view(bool)

@@ -1,6 +1,7 @@
 """Results that are arrays: `Numpy<T>`, over any tensor, in place."""
 
 import ctypes as c
+import copy
 import gc
 
 import capi
@@ -147,11 +148,57 @@ def test_memory_that_the_processor_cannot_read(numpy, device):
 
 def test_a_base_that_nobody_consumes(numpy):
     """CAP-22: what keeps the memory of an array is no tensor for others to take."""
-    array, _ = p.ramp(8)
+    array = p.computed()
     assert type(array.base).__name__ == "PyCapsule"
     with pytest.raises(TypeError, match="named"):
         p.take(array.base)
-    assert (array.ravel() == range(8)).all()
+
+
+def test_the_object_behind_an_array(numpy):
+    """It holds the value, and nobody can make another one or derive from its class."""
+    before = p.alive()
+    array, address = p.ramp(8)
+    base = array.base
+    assert (type(base).__name__, array.__array_interface__["data"][0]) == ("Value", address)
+    for make in [type(base), lambda: object.__new__(type(base)), lambda: type("Derived", (type(base),), {})]:
+        with pytest.raises(TypeError):
+            make()
+    with pytest.raises(TypeError):
+        copy.copy(base)
+    part = array[2:, ::-1]
+    del array, base
+    gc.collect()
+    assert (p.alive() - before, part.tolist()) == (1, [[5, 4], [7, 6]])
+    del part
+    assert p.alive() == before
+
+
+def test_an_array_over_a_value_that_holds_its_items(numpy):
+    """At the alignment of its type, however many there are."""
+    before = p.alive()
+    arrays = [p.inline(False) for _ in range(100)]
+    for array in arrays:
+        assert array.__array_interface__["data"][0] % 256 == 0
+        assert (array.tolist(), array.flags.writeable) == ([1.0, 2.0, 3.0, 4.0], True)
+        array[:] = 0
+    del array
+    assert p.alive() == before + 100
+    arrays.clear()
+    assert p.alive() == before
+
+
+def test_a_value_behind_an_array_that_panics_in_drop(numpy, capfd):
+    """ERR-06, CAP-17: the panic goes no further, and an exception that is pending stays."""
+    p.inline(True)
+    with pytest.raises(ZeroDivisionError):
+        _ = [p.inline(True), 1 / 0]
+    gc.collect()
+    assert capfd.readouterr().err.count("panic on purpose") == 2
+
+
+def test_a_value_that_is_computed_for_its_array(numpy):
+    first, second = p.computed(), p.computed()
+    assert (second - first).tolist() == [1, 1, 1], "described twice"
 
 
 def test_without_numpy(script):

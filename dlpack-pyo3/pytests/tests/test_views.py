@@ -158,7 +158,10 @@ def test_read_only_is_refused_at_the_call():
 @pytest.mark.parametrize(
     "argument, text",
     [
-        (image(3, 4, dtype="f8"), r"found one of float64 of shape \(3, 4\)"),
+        (image(3, 4, dtype="f8"), r"found one of float64 of shape \(3, 4\); convert it first, in NumPy by x\.astype\('float32'\)"),
+        (image(3, 4).astype(">f4"), r"found one of >f4, which NumPy does not export; convert it first, .* x\.astype\('float32'\)"),
+        (image(3, 4).astype(object), "found one of object, which NumPy does not export"),
+        (np.zeros((3, 4), "datetime64[ns]"), r"found one of datetime64\[ns\], which NumPy does not export"),
         (image(3), r"found one of float32 of shape \(3,\)"),
         ([[1.0]], r"found <class 'list'>, which has neither .* pass an array of NumPy.*numpy\.asarray\(x, dtype='float32'\)"),
         (None, "found <class 'NoneType'>"),
@@ -168,6 +171,27 @@ def test_read_only_is_refused_at_the_call():
 def test_what_does_not_fit(argument, text):
     with Refused("image", rf"expected an array of float32 of shape \(_, _\), {text}"):
         v.shape(argument)
+
+
+def test_what_becomes_an_array():
+    """A Series of pandas or polars."""
+
+    class Series:
+        def to_numpy(self):
+            return image(3, 4)
+
+    with Refused("image", r"found <class .*Series'>, which has neither `__dlpack__` nor a buffer; pass x\.to_numpy\(\)"):
+        v.shape(Series())
+    assert v.shape(Series().to_numpy()) is not None
+
+
+def test_the_error_of_numpy_is_the_cause():
+    with pytest.raises(TypeError) as refused:
+        v.shape(image(3, 4).astype(">f4"))
+    causes = [refused.value]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    assert "byte order" in str(causes[-1])
 
 
 def test_what_lies_elsewhere():

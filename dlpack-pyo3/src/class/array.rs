@@ -1,4 +1,4 @@
-//! `__array__`: what NumPy asks an object for that has no buffer, or one that cannot say what is in it.
+//! `__array__`: NumPy calls it on an object without a buffer, or with a data type that buffers cannot describe.
 #![expect(unsafe_code, reason = "defines a method, which is a C function")]
 
 use core::ffi::{CStr, c_char};
@@ -8,8 +8,8 @@ use dlpack_core::{Device, DeviceType};
 use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
-use crate::error::{OrRaise, Raised, answer, bail};
-use crate::{class::put, import::from_dlpack, library};
+use crate::error::{OrRaise, Raised, bail, catch_into_null};
+use crate::{class::define_unless_own, import::from_dlpack, library};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -19,42 +19,42 @@ An array of NumPy's over this object's data, as numpy.asarray asks for it.
 dtype: the data type of the array; another one than the data's takes a copy
 copy: True for a copy, False for an error where one is needed";
 
-/// Makes it a method of a class, while PyO3 is making that.
-pub(super) fn install(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
+/// Defines `__array__` on a class, while PyO3 creates it.
+pub(super) fn define_array_method(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
     let call = ffi::PyMethodDefPointer {
-        PyCFunctionWithKeywords: array,
+        PyCFunctionWithKeywords: array_method,
     };
     let flags = ffi::METH_VARARGS | ffi::METH_KEYWORDS;
-    put(class, c"__array__", call, flags, ARRAY, over)
+    define_unless_own(class, c"__array__", call, flags, ARRAY, over)
 }
 
-/// An array over what an object exports.
+/// A NumPy array over the data that an object exports.
 pub(super) fn numpy_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    // First, as an export to a device that nobody will read would have to be waited for.
+    // Checked before the export: an export to a device that NumPy cannot read would wait for that device in vain.
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
     let (kind, id) = device.extract()?;
     library::numpy::check(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
     library::numpy::array(py, from_dlpack(object)?)
 }
 
-unsafe extern "C" fn array(
+unsafe extern "C" fn array_method(
     object: *mut PyObject,
     values: *mut PyObject,
     keywords: *mut PyObject,
 ) -> *mut PyObject {
     struct Names([*const c_char; 3]);
-    // SAFETY: the strings live for ever, and are only read.
+    // SAFETY: the strings are static and are only read.
     unsafe impl Sync for Names {}
     static NAMES: Names = Names([c"dtype".as_ptr(), c"copy".as_ptr(), ptr::null()]);
 
-    // SAFETY: Python calls a method attached.
+    // SAFETY: CPython calls methods attached.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         let (mut dtype, mut copy) = (ptr::null_mut::<PyObject>(), ptr::null_mut::<PyObject>());
         let (format, names) = (c"|OO:__array__".as_ptr(), NAMES.0.as_ptr().cast_mut());
         let places = (&raw mut dtype, &raw mut copy);
-        // SAFETY: the arguments of a call, two names, and as many places as the format says.
+        // SAFETY: the arguments of this call; `format` and `names` have two entries, and both places are valid for writes.
         let status = unsafe {
             ffi::PyArg_ParseTupleAndKeywords(
                 values,
@@ -69,22 +69,22 @@ unsafe extern "C" fn array(
             return Err(Raised);
         }
         let given = |argument| {
-            // SAFETY: null, or an argument, which the caller keeps.
+            // SAFETY: null, or an argument that the caller keeps alive.
             let argument = unsafe { Bound::from_borrowed_ptr_or_opt(py, argument) };
             argument.filter(|argument| !argument.is_none())
         };
         let copy = given(copy).map(|copy| copy.is_truthy());
         let copy = copy.transpose().or_raise(py)?;
-        // SAFETY: Python passes an object.
+        // SAFETY: CPython passes a valid object.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let array = numpy_of(&object).or_raise(py)?;
-        let array = as_asked(array, given(dtype), copy)?;
+        let array = convert_array(array, given(dtype), copy)?;
         Ok(array.into_ptr())
     })
 }
 
-/// The array with another data type, or a copy of it, where that is wanted.
-fn as_asked<'py>(
+/// Converts the array to the requested data type, and copies it if that is necessary or requested.
+fn convert_array<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<Bound<'py, PyAny>>,
     copy: Option<bool>,

@@ -1,12 +1,12 @@
-//! Attributes that are arrays of a library: each access makes one, over the tensor that the attribute would be.
+//! Attributes that are arrays of a library. Each access creates one, over the tensor that the attribute would return.
 
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::{class::array::numpy_of, library::function::Library};
 
-/// A property in place of the descriptor of a tensor. The library is looked for at the first access.
-pub(super) fn property<'py>(
+/// A property that wraps the descriptor of a tensor attribute. The library is imported on the first access.
+pub(super) fn array_property<'py>(
     tensor: &Bound<'py, PyAny>,
     library: &'static str,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -36,5 +36,5 @@ fn array_of<'py>(library: &Library, object: &Bound<'py, PyAny>) -> PyResult<Boun
     if library.is_numpy() {
         return numpy_of(object);
     }
-    library.call(object)
+    library.create_array(object)
 }

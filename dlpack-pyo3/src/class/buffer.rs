@@ -20,13 +20,15 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{PyClass, intern, prelude::*, types::PyType};
 
+use crate::capi::{PyBuffer, class_attribute, get_buffer};
 use crate::class::tensors::ExportsTensors;
-use crate::error::{OrRaise, Raised, answer, bail, contained};
-use crate::export::method::add;
+use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
+use crate::export::method::define_default_method;
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hidden::{PyBuffer, class_attribute, get_buffer};
-use crate::hold::{GuardOf, Held, Owner, Pending, share};
 use crate::import::from_dlpack;
+use crate::keepalive::{
+    BorrowGuardOf, ExportOwner, ObjectGuard, PendingException, borrow_contents,
+};
 use crate::lender::{Kept, Place, Source};
 use crate::vtable::{Exports, Vtable};
 
@@ -63,7 +65,7 @@ impl Functions {
             let call = ffi::PyMethodDefPointer {
                 PyCFunction: self.buffer,
             };
-            return add(class, c"__buffer__", call, ffi::METH_O, BUFFER);
+            return define_default_method(class, c"__buffer__", call, ffi::METH_O, BUFFER);
         }
         // Of another Python than CPython, an object is larger.
         if size_of::<PyObject>() == 2 * size_of::<usize>() {
@@ -118,7 +120,7 @@ unsafe extern "C" fn lend<T: Exports>(
     // SAFETY: Python asks an object for a buffer attached, and passes the place that it wants filled.
     unsafe {
         lend_of(object, view, flags, |object| {
-            lender::<GuardOf<T>>(object, Vtable::of::<T>())
+            lender::<BorrowGuardOf<T>>(object, Vtable::of::<T>())
         })
     }
 }
@@ -132,7 +134,7 @@ type Lend = for<'py> fn(&Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised>
 unsafe fn lend_of(object: *mut PyObject, view: *mut PyBuffer, flags: c_int, lender: Lend) -> c_int {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    let lent = contained(py, || {
+    let lent = catch_panics(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let lender = lender(&object)?;
@@ -151,7 +153,7 @@ unsafe extern "C" fn buffer<T: Exports>(
     // SAFETY: Python calls a method of an object attached.
     unsafe {
         buffer_of(object, |object| {
-            lender::<GuardOf<T>>(object, Vtable::of::<T>())
+            lender::<BorrowGuardOf<T>>(object, Vtable::of::<T>())
         })
     }
 }
@@ -162,7 +164,7 @@ unsafe extern "C" fn buffer<T: Exports>(
 unsafe fn buffer_of(object: *mut PyObject, lender: Lend) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
+    catch_into_null(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let lender = lender(&object)?;
@@ -198,13 +200,13 @@ fn lender_of_records<'py, T: ExportsTensors>(
 ) -> Result<Bound<'py, PyAny>, Raised> {
     let py = object.py();
     let class = object.cast::<T>().map_err(PyErr::from).or_raise(py)?;
-    // SAFETY: the guard goes into `Held` together with the object; the records are only read while both are there.
-    let (value, guard) = unsafe { share(class) }?;
+    // SAFETY: the guard goes into `ObjectGuard` together with the object; the records are only read while both are there.
+    let (value, guard) = unsafe { borrow_contents(class) }?;
     let Some(records) = value.records() else {
         bail!(py, PyTypeError: "`{}` has no list of records", <T as PyClass>::NAME);
     };
     let place = Place::of_records(py, &records, true)?;
-    Ok(place.put(Kept::Object(Held::new(guard, object).into_any(py))))
+    Ok(place.put(Kept::Object(ObjectGuard::new(guard, object).into_any(py))))
 }
 
 /// A lender over what an object exports.
@@ -227,7 +229,7 @@ fn lender<'py, G: Send + 'static>(
     };
     let Ok(place) = Place::new(py, &Source::of_tensor(&tensor.view())) else {
         // Its owner shall see nothing of the exception.
-        let _pending = Pending::set_aside();
+        let _pending = PendingException::save_current();
         drop(tensor);
         return Err(Raised);
     };

@@ -1,10 +1,10 @@
-//! Arguments and results of [`Tensor`](crate::Tensor) that are any object to PyO3, and more than that to type stubs.
+//! Arguments and results of [`Tensor`](crate::Tensor) that PyO3 treats as any object, and that are more precise in type stubs.
 
 use core::convert::Infallible;
 
 use pyo3::{prelude::*, types::PyTuple};
 
-/// Arguments, and what stubs say of them.
+/// Argument types, with their type hints.
 macro_rules! arguments {
     ($($(#[$doc:meta])* $name:ident: $hint:expr;)*) => {$(
         $(#[$doc])*
@@ -23,13 +23,13 @@ macro_rules! arguments {
     )*};
 }
 arguments! {
-    /// What has `__dlpack__` or a buffer.
+    /// An object with `__dlpack__` or a buffer.
     Producer: crate::hints::ARRAY;
-    /// What stands between the brackets of a tensor.
+    /// The index of `tensor[index]`.
     Index: crate::hints::INDEX;
 }
 
-/// Results, likewise.
+/// Result types, with their type hints.
 macro_rules! results {
     ($($(#[$doc:meta])* $vis:vis $name:ident: $class:ty, $hint:expr;)*) => {$(
         $(#[$doc])*
@@ -52,13 +52,13 @@ macro_rules! results {
 results! {
     /// A tuple of integers.
     pub(super) Integers: PyTuple, crate::hints::INTEGERS;
-    /// A type of a device and an index.
+    /// A device: its type and index.
     pub(super) Pair: PyTuple, <(i32, i32) as IntoPyObject<'_>>::OUTPUT_TYPE;
     /// An iterator over tensors.
     pub Tensors: PyAny, pyo3::type_hint_subscript!(
         pyo3::type_hint_identifier!("collections.abc", "Iterator"),
         <crate::Tensor as pyo3::PyTypeInfo>::TYPE_HINT
     );
-    /// An array of NumPy's.
+    /// A NumPy array.
     pub(super) Array: PyAny, crate::hints::NDARRAY;
 }

@@ -1,4 +1,4 @@
-//! What stands between the brackets of a tensor: integers, slices, `...` and None, with the meaning that NumPy gives them.
+//! Parses the index of `tensor[index]`: integers, slices, `...` and None, as in NumPy.
 
 use core::{fmt::Display, iter::once};
 
@@ -9,13 +9,13 @@ use pyo3::{PyTypeInfo, prelude::*};
 
 use crate::error::{OrRaise, fail};
 
-/// What an index takes of each axis.
+/// The index or slice of each axis.
 ///
 /// # Errors
 ///
-/// `IndexError` where an axis has no such index, or there is no such axis; `TypeError` for anything else than basic
-/// indices, such as a list; and what Python says of slices.
-pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
+/// `IndexError` if an index is out of bounds or there are too many indices; `TypeError` for anything else than basic indices,
+/// such as a list; and errors of slices, as Python raises them.
+pub(super) fn parse_index(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
     match index.cast::<PyTuple>() {
         Ok(items) => picks_of(index.py(), || items.iter(), shape),
         Err(_) => picks_of(index.py(), || once(index.clone()), shape),
@@ -33,7 +33,7 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
     let found = items().filter(named).count();
     let Some(rest) = rank.checked_sub(found) else {
         return Err(
-            fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").fetch(py),
+            fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").take_exception(py),
         );
     };
     let mut picks = Vec::new();
@@ -48,11 +48,12 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
         if is_rest(&item) {
             if had_rest {
                 return Err(
-                    fail!(py, PyIndexError: "`...` may appear only once in an index").fetch(py),
+                    fail!(py, PyIndexError: "`...` may appear only once in an index")
+                        .take_exception(py),
                 );
             }
             had_rest = true;
-            let whole = |(_, extent)| Pick::Slice(0..size(extent), 1);
+            let whole = |(_, extent)| Pick::Slice(0..as_size(extent), 1);
             picks.extend(axes.by_ref().take(rest).map(whole));
         } else if item.is_none() {
             picks.push(Pick::NewAxis);
@@ -67,36 +68,36 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
     Ok(picks)
 }
 
-fn size(extent: i64) -> usize {
+fn as_size(extent: i64) -> usize {
     usize::try_from(extent).unwrap_or(usize::MAX)
 }
 
-/// The indices of a slice, from the lowest to the highest, and the step.
+/// The lowest index of a slice, the end of the range, and the step.
 fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
     let indices = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
     let Some(steps) = indices.slicelength.checked_sub(1) else {
         return Ok(Pick::Slice(0..0, 1));
     };
-    // Both are indices of the axis.
+    // `start` and `last` are indices of the axis.
     let last = indices.start + (steps as isize) * indices.step;
     let place = |index| usize::try_from(index).unwrap_or(usize::MAX);
     let (low, high) = (indices.start.min(last), indices.start.max(last));
     Ok(Pick::Slice(place(low)..place(high) + 1, indices.step))
 }
 
-/// A number, counted from the end where it is negative.
+/// An index; negative ones count from the end.
 fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize> {
     let py = item.py();
     let out = |index: &dyn Display| {
         fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis} of size {extent}")
-            .fetch(py)
+            .take_exception(py)
     };
     let other = || {
         let class = item.get_type();
         fail!(py, PyTypeError:
-            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").fetch(py)
+            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").take_exception(py)
     };
-    // NumPy takes one for a mask.
+    // NumPy treats a `bool` as a mask.
     if item.is_instance_of::<PyBool>() {
         return Err(other());
     }
@@ -110,5 +111,5 @@ fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize
     if place < 0 || place >= extent {
         return Err(out(&index));
     }
-    Ok(size(place))
+    Ok(as_size(place))
 }

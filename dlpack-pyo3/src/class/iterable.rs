@@ -1,4 +1,4 @@
-//! `for part in obj` and `len(obj)`, of classes that ask for them: those of their [`Tensor`].
+//! `for part in obj` and `len(obj)` for classes that declare them, by the methods of a [`Tensor`] over the object.
 #![expect(unsafe_code, reason = "defines methods, which are C functions")]
 
 use core::ffi::CStr;
@@ -6,8 +6,8 @@ use core::ffi::CStr;
 use pyo3::types::{PyString, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*};
 
-use crate::class::{put, tensor::Tensor};
-use crate::error::{OrRaise, answer};
+use crate::class::{define_unless_own, tensor::Tensor};
+use crate::error::{OrRaise, catch_into_null};
 use crate::import::from_dlpack;
 
 const ITER: &CStr = c"__iter__($self, /)
@@ -20,40 +20,40 @@ const LEN: &CStr = c"__len__($self, /)
 
 The length of the first axis.";
 
-/// Makes them methods of a class, while PyO3 is making that.
-pub(super) fn install(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
+/// Defines `__iter__` and `__len__` on a class, while PyO3 creates it.
+pub(super) fn define_iteration_methods(class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
     let methods: [(_, ffi::PyCFunction, _); 2] =
         [(c"__iter__", iter, ITER), (c"__len__", len, LEN)];
     for (name, call, doc) in methods {
         let call = ffi::PyMethodDefPointer { PyCFunction: call };
-        put(class, name, call, ffi::METH_NOARGS, doc, over)?;
+        define_unless_own(class, name, call, ffi::METH_NOARGS, doc, over)?;
     }
     Ok(())
 }
 
 unsafe extern "C" fn iter(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: Python passes an object, attached.
+    // SAFETY: CPython calls methods attached, with a valid object.
     unsafe { of_tensor(object, |py| intern!(py, "__iter__")) }
 }
 
 unsafe extern "C" fn len(object: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: as above.
+    // SAFETY: CPython calls methods attached, with a valid object.
     unsafe { of_tensor(object, |py| intern!(py, "__len__")) }
 }
 
-/// What a method of the tensor gives.
+/// Calls a method of a [`Tensor`] over the object.
 ///
 /// # Safety
 ///
-/// The thread is attached, and there is such an object.
+/// The thread is attached, and `object` is a valid object.
 unsafe fn of_tensor(
     object: *mut PyObject,
     method: for<'py> fn(Python<'py>) -> &'py Bound<'py, PyString>,
 ) -> *mut PyObject {
-    // SAFETY: passed on to the caller.
+    // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
-        // SAFETY: passed on to the caller.
+    catch_into_null(py, || {
+        // SAFETY: a valid object, by this function's contract.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         let tensor = from_dlpack(&object).map(Tensor::new).or_raise(py)?;
         let tensor = Bound::new(py, tensor).or_raise(py)?;

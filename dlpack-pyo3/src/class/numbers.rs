@@ -1,4 +1,4 @@
-//! The items of a [`Tensor`](crate::Tensor) as Python's own numbers, in lists where there are axes.
+//! The elements of a [`Tensor`](crate::Tensor) as Python numbers, in nested lists.
 
 use dlpack_core::Managed;
 use dlpack_core::binding::{Number, Numbers, numbers};
@@ -6,23 +6,23 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{PyTypeInfo, prelude::*, types::PyInt};
 
 use crate::error::fail;
-use crate::{hold::attached, values};
+use crate::{keepalive::attached, values};
 
-/// All items, in a list for each axis, and for the lanes of an item where it has several.
+/// All elements, in a nested list for each axis, and for the lanes of an element if it has several.
 ///
 /// # Errors
 ///
-/// `BufferError` for memory that the processor cannot read, and for items that share bytes.
-pub(super) fn nested<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
-    let mut numbers = read(py, tensor)?;
+/// `BufferError` for memory that the CPU cannot read, and for elements that share bytes.
+pub(super) fn nested_list<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
+    let mut numbers = read_numbers(py, tensor)?;
     let view = tensor.view();
     let (axes, lanes) = (view.shape(), [view.dtype().lanes().into()]);
     let lanes = if lanes == [1] { &[][..] } else { &lanes };
-    below(py, axes, lanes, &mut numbers)
+    list_of_axes(py, axes, lanes, &mut numbers)
 }
 
-/// The numbers of some axes, and of more behind them.
-fn below<'py>(
+/// The numbers of the axes in `axes`, followed by those in `more` (the lanes).
+fn list_of_axes<'py>(
     py: Python<'py>,
     axes: &[i64],
     more: &[i64],
@@ -30,69 +30,85 @@ fn below<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some((extent, axes)) = axes.split_first() else {
         return match more {
-            [] => scalar(py, numbers.next().expect("one for each item")),
-            _ => below(py, more, &[], numbers),
+            [] => python_number(py, numbers.next().expect("one for each item")),
+            _ => list_of_axes(py, more, &[], numbers),
         };
     };
-    let list = values::list(py)?;
     if axes.is_empty() && more.is_empty() {
-        // The axis with the most of them, without a call for each.
-        for number in numbers.take(usize::try_from(*extent).unwrap_or(usize::MAX)) {
-            list.append(scalar(py, number)?)?;
-        }
-    } else {
-        for _ in 0..*extent {
-            list.append(below(py, axes, more, numbers)?)?;
-        }
+        return innermost_list(py, usize::try_from(*extent).unwrap_or(0), numbers);
+    }
+    let list = values::new_list(py)?;
+    for _ in 0..*extent {
+        list.append(list_of_axes(py, axes, more, numbers)?)?;
     }
     Ok(list.into_any())
 }
 
-/// The one number of a tensor.
+/// A list of the next `len` numbers.
+fn innermost_list<'py>(
+    py: Python<'py>,
+    len: usize,
+    numbers: &mut Numbers,
+) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(list) = values::list_of_numbers(py, len, numbers) {
+        return list;
+    }
+    let list = values::new_list(py)?;
+    for number in numbers.take(len) {
+        list.append(python_number(py, number)?)?;
+    }
+    Ok(list.into_any())
+}
+
+/// The only element of a tensor.
 ///
 /// # Errors
 ///
-/// An `E` where there are more, or none; and as above.
-pub(super) fn one<'py, E: PyTypeInfo>(
+/// An `E` if there are more elements or none; `BufferError` for memory that the CPU cannot read.
+pub(super) fn only_element<'py, E: PyTypeInfo>(
     py: Python<'py>,
     tensor: &Managed,
 ) -> PyResult<Bound<'py, PyAny>> {
     let shape = tensor.view().shape().iter();
     let items: i64 = shape.fold(1, |items, extent| items.saturating_mul(*extent));
     match items.saturating_mul(tensor.view().dtype().lanes().into()) {
-        1 => scalar(py, read(py, tensor)?.next().expect("it has one")),
+        1 => python_number(py, read_numbers(py, tensor)?.next().expect("it has one")),
         found => Err(fail!(py, E:
             "expected a tensor of one element, found {found} elements; `tolist()` returns them all")
-        .fetch(py)),
+        .take_exception(py)),
     }
 }
 
-/// The same as an index, which only the integer of a tensor without axes is.
-pub(super) fn index<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyInt>> {
-    match one::<PyTypeError>(py, tensor)?.cast_into() {
+/// The only element as an index: an integer of a tensor without axes. Everything else is a `TypeError`.
+pub(super) fn element_as_index<'py>(
+    py: Python<'py>,
+    tensor: &Managed,
+) -> PyResult<Bound<'py, PyInt>> {
+    match only_element::<PyTypeError>(py, tensor)?.cast_into() {
         Ok(number) if tensor.view().shape().is_empty() => Ok(number),
-        _ => {
-            Err(fail!(py, PyTypeError: "only an integer tensor without axes is an index").fetch(py))
-        }
+        _ => Err(
+            fail!(py, PyTypeError: "only an integer tensor without axes is an index")
+                .take_exception(py),
+        ),
     }
 }
 
-/// Whether the one number is true.
-pub(super) fn truth(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
-    one::<PyValueError>(py, tensor)?.is_truthy()
+/// Whether the only element is true.
+pub(super) fn only_element_is_true(py: Python<'_>, tensor: &Managed) -> PyResult<bool> {
+    only_element::<PyValueError>(py, tensor)?.is_truthy()
 }
 
-fn read(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
-    attached::readable(py, tensor)?;
+fn read_numbers(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
+    attached::wait_until_readable(py, tensor)?;
     Ok(numbers(&tensor.view())?)
 }
 
-fn scalar(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
+fn python_number(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
     match number {
-        Number::Bool(is_true) => Ok(values::truth(py, is_true)),
-        Number::Signed(number) => values::signed_wide(py, number),
-        Number::Unsigned(number) => values::unsigned_wide(py, number),
-        Number::Float(number) => values::float(py, number),
-        Number::Complex(real, imaginary) => values::complex(py, [real, imaginary]),
+        Number::Bool(is_true) => Ok(values::new_bool(py, is_true)),
+        Number::Signed(number) => values::new_wide_int(py, number),
+        Number::Unsigned(number) => values::new_wide_unsigned_int(py, number),
+        Number::Float(number) => values::new_float(py, number),
+        Number::Complex(real, imaginary) => values::new_complex(py, [real, imaginary]),
     }
 }

@@ -1,12 +1,12 @@
-//! `pickle` and `copy`: what a tensor is on its way to another process, and how it is made again.
+//! Support for `pickle` and `copy`: how a tensor is reduced and restored.
 //!
 //! ```text
 //! dumps ──▶ __reduce_ex__ ──▶ class._restore, (bytes, data type, shape) ──▶ loads ──▶ _restore ──▶ a tensor over the bytes
 //! ```
 //!
-//! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: with a `buffer_callback` nothing is copied, and
-//! without one pickle copies them once. What is read-only is so again there. What is strided is packed first, and what lies on
-//! a device comes to the host.
+//! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: nothing is copied with a `buffer_callback`, and
+//! without one pickle copies the bytes once. A read-only tensor is restored read-only. A strided tensor is copied to C order
+//! first, and device memory is copied to the host.
 
 use core::fmt;
 
@@ -15,12 +15,12 @@ use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::tensor::Tensor;
-use crate::error::{OrRaise, fail_of};
-use crate::export::root_of;
+use crate::error::{OrRaise, raise_class};
+use crate::export::root_tensor;
 use crate::import::{from_dlpack, from_dlpack_with};
 use crate::{values, vtable::Exports};
 
-/// A class of which pickle makes objects again.
+/// A class with objects that can be restored from a pickle.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` cannot be pickled: they cannot be restored from a tensor",
     label = "the class does not derive `FromDLPack`",
@@ -32,7 +32,7 @@ pub trait Pickles: Exports + FromDLPack {}
 #[diagnostic::do_not_recommend]
 impl<T: Exports + FromDLPack> Pickles for T {}
 
-/// What `__reduce_ex__` gives for an object of a class that has `__dlpack_restore__`.
+/// The result of `__reduce_ex__` for an object of a class with `__dlpack_restore__`.
 #[doc(hidden)]
 pub fn reduce<'py, T: Pickles>(
     object: &Bound<'py, T>,
@@ -40,17 +40,17 @@ pub fn reduce<'py, T: Pickles>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let class = T::type_object(object.py());
     let restore = intern!(object.py(), "__dlpack_restore__");
-    let take = || match root_of(object)? {
+    let take = || match root_tensor(object)? {
         Some(tensor) => Ok(tensor),
         None => from_dlpack(object.as_any()),
     };
-    reduced(object.as_any(), take, &class, restore, protocol)
+    reduce_object(object.as_any(), take, &class, restore, protocol)
 }
 
-/// What makes the object again that was pickled.
+/// Restores an object from its bytes, data type and shape.
 pub(crate) type Restore<T> = fn(&Bound<'_, PyAny>, Numbers, &Bound<'_, PyAny>) -> PyResult<T>;
 
-pub(super) fn restore<T: Pickles>(
+pub(super) fn restore_object<T: Pickles>(
     bytes: &Bound<'_, PyAny>,
     dtype: Numbers,
     shape: &Bound<'_, PyAny>,
@@ -58,20 +58,20 @@ pub(super) fn restore<T: Pickles>(
     T::from_dlpack(tensor_of(bytes, dtype, shape)?).or_fetch(bytes.py())
 }
 
-/// What `__reduce_ex__` gives for a tensor.
+/// The result of `__reduce_ex__` for a [`Tensor`].
 pub(super) fn reduce_tensor<'py>(
     tensor: &Bound<'py, Tensor>,
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let restore = intern!(tensor.py(), "_restore");
     let take = || from_dlpack(tensor.as_any());
-    reduced(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
+    reduce_object(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
 }
 
-/// The code, bits and lanes of a data type, and whether each value has a byte of its own.
+/// The code, bits and lanes of a data type, and whether sub-byte values are padded to a byte each.
 pub(crate) type Numbers = (u8, u8, u16, bool);
 
-fn reduced<'py>(
+fn reduce_object<'py>(
     object: &Bound<'py, PyAny>,
     take: impl FnOnce() -> PyResult<Managed>,
     class: &Bound<'py, PyType>,
@@ -81,26 +81,26 @@ fn reduced<'py>(
     let py = object.py();
     if !object.get_type().is(class) {
         let (derived, base) = (object.get_type().qualname()?, class.qualname()?);
-        return Err(unpicklable(
+        return Err(pickling_error(
             py,
             format_args!(
                 "`{derived}` derives from `{base}`, whose `__reduce_ex__` knows nothing of it: give it one of its own"
             ),
         ));
     }
-    find(class)?;
+    set_module(class)?;
     let tensor = Tensor::new(take()?);
     let read_only = tensor.is_read_only()?;
-    let packed = packed(py, tensor)?;
+    let packed = copy_to_c_order(py, tensor)?;
     let view = packed.view();
     let dtype = view.dtype();
-    let shape = values::integers(py, view.shape().iter().copied())?;
+    let shape = values::new_int_tuple(py, view.shape().iter().copied())?;
     let numbers = [dtype.code().into(), dtype.bits().into(), dtype.lanes()].map(u64::from);
-    let [code, bits, lanes] = numbers.map(|number| values::unsigned(py, number));
-    let is_padded = values::truth(py, dtype.is_padded());
-    let numbers = values::tuple(py, [code, bits, lanes, Ok(is_padded)])?;
-    let bytes = memory(py, packed)?;
-    // A copy that was made to pack the elements may be written.
+    let [code, bits, lanes] = numbers.map(|number| values::new_unsigned_int(py, number));
+    let is_padded = values::new_bool(py, dtype.is_padded());
+    let numbers = values::new_tuple(py, [code, bits, lanes, Ok(is_padded)])?;
+    let bytes = bytes_of(py, packed)?;
+    // The copy to C order is writable, even if the tensor is read-only.
     let bytes = match read_only {
         true => bytes.call_method0(intern!(py, "toreadonly"))?,
         false => bytes.into_any(),
@@ -112,13 +112,13 @@ fn reduced<'py>(
     };
     let bytes = py.import(module)?.call_method1(form, (bytes,))?;
     let values = [bytes, numbers.into_any(), shape.into_any()].map(Ok);
-    let values = values::tuple(py, values)?;
-    let made = values::tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
+    let values = values::new_tuple(py, values)?;
+    let made = values::new_tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
     Ok(made.into_any())
 }
 
-/// On the host, item after item.
-fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
+/// The tensor in host memory and in C order; a copy if it is not.
+fn copy_to_c_order(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
     let view = tensor.view();
     if view.device() == Device::CPU && view.is_contiguous() {
         return Ok(tensor);
@@ -127,17 +127,17 @@ fn packed(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
     from_dlpack_with(tensor.as_any(), Some(Device::CPU), Some(true)).map(Tensor::new)
 }
 
-/// The bytes of a packed tensor, which they keep. A buffer of its own would say what the items are, for which Python has no
-/// words where they are of bfloat16.
-fn memory(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
+/// A view of the bytes of a packed tensor, which keeps them alive. The tensor's own buffer would have a format, which the
+/// buffer protocol lacks for types like bfloat16.
+fn bytes_of(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
     let len = i64::try_from(tensor.view().len_bytes()).expect("no more than memory has");
     let bytes = recast(tensor.into_managed(), DataType::U8, &[len]).or_fetch(py)?;
     PyMemoryView::from(Bound::new(py, Tensor::new(bytes))?.as_any())
 }
 
-/// The tensor over bytes that were pickled, which stay where they are; but for those that lie where no item can.
+/// A tensor over pickled bytes. Copies them only if they are not aligned for the data type.
 ///
-/// Anybody may call this with anything: what comes in is checked as a tensor of any other library.
+/// Python code can call this with any arguments, so the result is validated like a tensor of another library.
 pub(super) fn tensor_of(
     bytes: &Bound<'_, PyAny>,
     (code, bits, lanes, is_padded): Numbers,
@@ -156,7 +156,7 @@ pub(super) fn tensor_of(
     for (place, extent) in extents.iter_mut().zip(shape.iter()) {
         *place = extent.extract()?;
     }
-    // Refuses what has gaps.
+    // `raw` raises an error for a buffer that is not contiguous.
     let pickle = py.import(intern!(py, "pickle"))?;
     let buffer = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
     let flat = buffer.call_method0(intern!(py, "raw"))?;
@@ -169,8 +169,9 @@ pub(super) fn tensor_of(
     }
 }
 
-/// Sees to it that the class says in which module it is found. `Tensor` cannot know: it is in that of whoever exports it.
-fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
+/// Sets the class's `__module__` to a module that exports it, where pickle can find it. For [`Tensor`] that is the module of
+/// the crate that exports the class.
+fn set_module(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
     let (name, attribute) = (class.qualname()?, intern!(py, "__module__"));
     let has_it = |module: &Bound<'_, PyAny>| {
@@ -199,7 +200,8 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
         if is_script || has_it(&module).is_none() {
             continue;
         }
-        // Others may have imported it from there. What Python runs has its built-in names; a module of Rust has not.
+        // Other modules may have imported the class. A Python module has `__builtins__`; the Rust module that defines the class
+        // does not.
         let own = module.cast::<PyModule>()?.dict();
         let is_home = !own.contains(intern!(py, "__builtins__"))?;
         if is_home || found.is_none() {
@@ -215,7 +217,7 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
         } else {
             "write `#[pyclass(module = \"your_module\")]`, and export it from that `#[pymodule]`"
         };
-        return Err(unpicklable(
+        return Err(pickling_error(
             py,
             format_args!("no module that was imported has the class `{name}`: {how}"),
         ));
@@ -223,11 +225,14 @@ fn find(class: &Bound<'_, PyType>) -> PyResult<()> {
     class.setattr(attribute, found)
 }
 
-fn unpicklable(py: Python<'_>, words: fmt::Arguments<'_>) -> PyErr {
+fn pickling_error(py: Python<'_>, words: fmt::Arguments<'_>) -> PyErr {
     let class = || {
         let pickle = py.import(intern!(py, "pickle"))?;
         let class = pickle.getattr(intern!(py, "PicklingError"))?;
         Ok::<_, PyErr>(class.cast_into::<PyType>()?)
     };
-    class().map_or_else(|error| error, |class| fail_of(&class, words).fetch(py))
+    class().map_or_else(
+        |error| error,
+        |class| raise_class(&class, words).take_exception(py),
+    )
 }

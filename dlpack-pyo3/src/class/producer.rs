@@ -1,9 +1,13 @@
-//! A protocol for type stubs, "whatever has `__dlpack__`": PyO3 knows classes alone, so this writes what its macros would.
-#![expect(unsafe_code, reason = "names the symbols that PyO3's tools look for")]
+//! A protocol class for type stubs: objects with `__dlpack__`. PyO3 can only describe classes, so this writes what its macros
+//! would.
+#![expect(
+    unsafe_code,
+    reason = "defines symbols that PyO3's stub generator reads"
+)]
 
 use crate::{class::tensor::Tensor, hints::PRODUCER_ID};
 
-/// As PyO3's: the length, and so many bytes of JSON.
+/// PyO3's layout of a stub fragment: the length, followed by as many bytes of JSON.
 #[repr(C)]
 struct Fragment<const N: usize> {
     len: u32,
@@ -39,7 +43,7 @@ const fn len(parts: &[&str]) -> usize {
 
 macro_rules! fragments {
     ($($symbol:ident: $($part:expr),+;)+) => {$(
-        // Nothing else has such a name, and nothing but PyO3's tools reads it.
+        // The names are unique, and only PyO3's stub generator reads the symbols.
         #[unsafe(no_mangle)]
         #[used]
         static $symbol: Fragment<{ len(&[$($part),+]) }> = Fragment::new(&[$($part),+]);

@@ -7,12 +7,12 @@ use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
-use crate::class::{Protocol, array::numpy_of, index::picks, numbers, pickle};
-use crate::error::{OrRaise, Tuple, fail};
-use crate::export::part;
-use crate::hold::Quiet;
-use crate::import::{argument, from_dlpack_with};
-use crate::library::function::{CUPY, JAX, Known, TORCH};
+use crate::class::{Protocol, array::numpy_of, index::parse_index, numbers, pickle};
+use crate::error::{DisplayTuple, OrRaise, fail};
+use crate::export::slice_object;
+use crate::import::{from_dlpack_with, import_argument};
+use crate::keepalive::ExceptionSafeTensor;
+use crate::library::function::{CUPY, JAX, KnownLibrary, TORCH};
 use crate::values;
 
 /// A tensor that belongs to no library. Any DLPack consumer reads it: `numpy.asarray(tensor)`, `torch.from_dlpack(tensor)`.
@@ -25,14 +25,14 @@ use crate::values;
 #[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
-    managed: Quiet,
+    managed: ExceptionSafeTensor,
 }
 
 impl Tensor {
-    /// A Python object for a tensor. Memory that nothing else holds is writable for every consumer of the object.
+    /// A Python object for a tensor. Memory that nothing else owns is writable for every consumer of the object.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
-        let managed = Quiet::new(managed.shared());
+        let managed = ExceptionSafeTensor::new(managed.shared());
         Self { managed }
     }
 
@@ -95,14 +95,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
     const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::ARRAY;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        argument(&object).map(Self::new)
+        import_argument(&object).map(Self::new)
     }
 }
 
 #[pymethods]
 impl Tensor {
     #[classattr]
-    #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
+    #[expect(non_upper_case_globals, reason = "the name is defined by DLPack")]
     const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().over(&["__array__"]);
 
     #[cfg(feature = "stubs")]
@@ -152,13 +152,13 @@ impl Tensor {
     /// The size of each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
-        values::integers(py, self.view().shape().iter().copied()).map(Integers)
+        values::new_int_tuple(py, self.view().shape().iter().copied()).map(Integers)
     }
 
     /// The stride of each axis, in elements.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Integers<'py>> {
-        values::integers(py, self.view().strides().iter().copied()).map(Integers)
+        values::new_int_tuple(py, self.view().strides().iter().copied()).map(Integers)
     }
 
     /// The number of axes.
@@ -170,20 +170,20 @@ impl Tensor {
     /// The data type, for example "float32".
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        values::string(py, &text(self.view().dtype()).or_fetch(py)?)
+        values::new_string(py, &text(self.view().dtype()).or_fetch(py)?)
     }
 
     /// The (type, id) of the device of the data.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         let device = self.view().device();
-        values::integers(py, [device.device_type.0, device.device_id].map(i64::from)).map(Pair)
+        values::new_int_tuple(py, [device.device_type.0, device.device_id].map(i64::from)).map(Pair)
     }
 
     /// The bytes of all elements, without gaps.
     #[getter]
     fn nbytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        values::size(py, self.view().len_bytes())
+        values::new_size(py, self.view().len_bytes())
     }
 
     /// Whether the data is read-only.
@@ -195,7 +195,7 @@ impl Tensor {
     /// The address of the first element, or 0 if there is none.
     #[getter]
     fn data_ptr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        values::size(py, self.view().as_ptr().addr())
+        values::new_size(py, self.view().as_ptr().addr())
     }
 
     /// A NumPy array over the same memory.
@@ -231,15 +231,15 @@ impl Tensor {
 
     /// A slice of the tensor over the same memory: integers, slices, `...` and None, as in NumPy.
     fn __getitem__(slf: &Bound<'_, Self>, index: Index<'_, '_>) -> PyResult<Self> {
-        part(slf, |shape| picks(&index.0, shape)).map(Self::new)
+        slice_object(slf, |shape| parse_index(&index.0, shape)).map(Self::new)
     }
 
     /// Iterates over the first axis.
-    // NumPy would read a sequence without `__iter__` as one of Python objects.
+    // Without `__iter__`, NumPy would convert the sequence to an array of Python objects.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Tensors<'py>> {
         let py = slf.py();
         let builtins = py.import(intern!(py, "builtins"))?;
-        let len = values::size(py, slf.get().__len__(py)?)?;
+        let len = values::new_size(py, slf.get().__len__(py)?)?;
         let indices = builtins.call_method1(intern!(py, "range"), (len,))?;
         let part = slf.getattr(intern!(py, "__getitem__"))?;
         let parts = builtins.call_method1(intern!(py, "map"), (part, indices))?;
@@ -249,56 +249,56 @@ impl Tensor {
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         match self.view().shape() {
             [len, ..] => Ok(usize::try_from(*len).unwrap_or(usize::MAX)),
-            [] => Err(fail!(py, PyTypeError: "len() of a tensor without axes").fetch(py)),
+            [] => Err(fail!(py, PyTypeError: "len() of a tensor without axes").take_exception(py)),
         }
     }
 
     /// A `torch.Tensor` over the memory.
     fn torch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array(slf, &TORCH)
+        array_of_library(slf, &TORCH)
     }
 
     /// A `jax.Array` over the memory, or over a copy if JAX requires one.
     fn jax<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array(slf, &JAX)
+        array_of_library(slf, &JAX)
     }
 
     /// A `cupy.ndarray` over the memory, which must be on a GPU.
     fn cupy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        array(slf, &CUPY)
+        array_of_library(slf, &CUPY)
     }
 
     /// The elements as numbers, in nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numbers::nested(py, &self.managed)
+        numbers::nested_list(py, &self.managed)
     }
 
     /// The only element, as a number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numbers::one::<PyValueError>(py, &self.managed)
+        numbers::only_element::<PyValueError>(py, &self.managed)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        numbers::truth(py, &self.managed)
+        numbers::only_element_is_true(py, &self.managed)
     }
 
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFloat>> {
-        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        let number = numbers::only_element::<PyTypeError>(py, &self.managed)?;
         Ok(PyFloat::type_object(py).call1((number,))?.cast_into()?)
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        let number = numbers::only_element::<PyTypeError>(py, &self.managed)?;
         Ok(PyInt::type_object(py).call1((number,))?.cast_into()?)
     }
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
-        let number = numbers::one::<PyTypeError>(py, &self.managed)?;
+        let number = numbers::only_element::<PyTypeError>(py, &self.managed)?;
         Ok(PyComplex::type_object(py).call1((number,))?.cast_into()?)
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        numbers::index(py, &self.managed)
+        numbers::element_as_index(py, &self.managed)
     }
 
     /// Raises TypeError: compare arrays by `tensor.numpy() == other`, or objects by `is`.
@@ -306,24 +306,29 @@ impl Tensor {
         let py = other.py();
         Err(fail!(py, PyTypeError:
             "a Tensor has no `==`: compare arrays, as in `tensor.numpy() == other`, or objects, by `is`")
-        .fetch(py))
+        .take_exception(py))
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let view = self.view();
         let words = format_args!(
             "Tensor(shape={}, dtype={}, device={}, strides={}{}{})",
-            Tuple(view.shape()),
+            DisplayTuple(view.shape()),
             view.dtype(),
             view.device(),
-            Tuple(view.strides()),
+            DisplayTuple(view.strides()),
             if self.readonly()? { ", readonly" } else { "" },
             if view.is_copied() { ", copied" } else { "" },
         );
-        values::string(py, &text(words).or_fetch(py)?)
+        values::new_string(py, &text(words).or_fetch(py)?)
     }
 }
 
-fn array<'py>(tensor: &Bound<'py, Tensor>, library: &Known) -> PyResult<Bound<'py, PyAny>> {
-    library.find(tensor.py())?.call(tensor.as_any())
+fn array_of_library<'py>(
+    tensor: &Bound<'py, Tensor>,
+    library: &KnownLibrary,
+) -> PyResult<Bound<'py, PyAny>> {
+    library
+        .import_once(tensor.py())?
+        .create_array(tensor.as_any())
 }

@@ -1,4 +1,4 @@
-//! Attributes for the tensors and columns of an object.
+//! Attributes for the tensors of an object.
 #![expect(unsafe_code, reason = "defines getters, which are C functions")]
 
 use core::ffi::{c_int, c_void};
@@ -6,20 +6,22 @@ use core::marker::PhantomData;
 use std::{borrow::Cow, ffi::CString};
 
 use dlpack_core::binding::export_with;
-use dlpack_core::{DLPackTensors, DataType, Error, Managed};
+use dlpack_core::{DLPackTensors, Error, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
 use crate::class::{Parts, arrays, buffer, tensor::Tensor};
-use crate::error::{OrRaise, Raised, Tuple, answer, bail, contained, fail, list, refuse};
+use crate::error::{
+    DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
+};
 use crate::handover::unordered;
-use crate::hold::{Borrowing, Held, keep_for_good, share};
-use crate::import::argument;
+use crate::import::import_argument;
+use crate::keepalive::{ContentsBorrow, ObjectGuard, borrow_contents, leak_static};
 use crate::vtable::AnyThread;
 
-/// A class whose objects hold several tensors.
+/// A class with objects that own several tensors.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no tensors to make attributes of",
     label = "the class has no `tensor` or `columns` key, or is not `Send` and `Sync`",
@@ -27,20 +29,20 @@ use crate::vtable::AnyThread;
     note = "remove `unsendable`: a consumer may use and release the data on any thread"
 )]
 pub trait ExportsTensors:
-    DLPackTensors + PyClass<Frozen: Borrowing<Self>, ThreadChecker: AnyThread> + Send + Sync
+    DLPackTensors + PyClass<Frozen: ContentsBorrow<Self>, ThreadChecker: AnyThread> + Send + Sync
 {
 }
 
 #[diagnostic::do_not_recommend]
 impl<T> ExportsTensors for T where
-    T: DLPackTensors + PyClass<Frozen: Borrowing<T>, ThreadChecker: AnyThread> + Send + Sync
+    T: DLPackTensors + PyClass<Frozen: ContentsBorrow<T>, ThreadChecker: AnyThread> + Send + Sync
 {
 }
 
-/// Gives the class an attribute for each name, and all the names; the attributes are arrays of a library, if one is named.
+/// Defines an attribute for each tensor, and returns their names. With `parts.arrays` the attributes are arrays of a library.
 ///
-/// An attribute that the class already has under a name is the user's own, and stays, unless `over` names it.
-pub(crate) fn install<'py, T: ExportsTensors>(
+/// An attribute that the class has already is kept, unless `over` names it.
+pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
@@ -54,7 +56,7 @@ pub(crate) fn install<'py, T: ExportsTensors>(
         T::DOCS,
         get::<T>,
         T::SETTABLE,
-        const { setter::<T>() },
+        const { setter_of::<T>() },
     )
 }
 
@@ -81,9 +83,9 @@ fn install_each<'py>(
         };
         let kept = |text: &str| {
             let text = CString::new(text).expect("the name of a field has no zero byte");
-            keep_for_good(text).as_ptr()
+            leak_static(text).as_ptr()
         };
-        let getter = keep_for_good(ffi::PyGetSetDef {
+        let getter = leak_static(ffi::PyGetSetDef {
             name: kept(name),
             get: Some(get),
             set: set.filter(|_| settable.contains(name)),
@@ -91,12 +93,12 @@ fn install_each<'py>(
             closure: core::ptr::without_provenance_mut(index),
         });
         let getter = core::ptr::from_ref(getter).cast_mut();
-        // SAFETY: a class, and a definition that lives for ever and is only read.
+        // SAFETY: a valid type; the definition lives for the rest of the process and is only read.
         let getter = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), getter) };
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
         let getter = match parts.arrays {
-            Some(library) => arrays::property(&getter, library)?,
+            Some(library) => arrays::array_property(&getter, library)?,
             None => getter,
         };
         class.setattr(*name, getter)?;
@@ -108,23 +110,23 @@ unsafe extern "C" fn get<T: ExportsTensors>(
     object: *mut PyObject,
     index: *mut c_void,
 ) -> *mut PyObject {
-    // SAFETY: Python calls a getter attached.
+    // SAFETY: CPython calls getters attached.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
-        // SAFETY: the descriptor checked that the object is one of its class.
+    catch_into_null(py, || {
+        // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: as above.
+        // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard is dropped last here, or goes into `Held` together with the object.
-        let (value, guard) = unsafe { share(&object) }?;
+        // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
+        let (value, guard) = unsafe { borrow_contents(&object) }?;
         let name = T::NAMES[index.addr()];
         let tensor = match value.share_tensor(name, None).or_raise(py)? {
             Some(tensor) => tensor,
             None => {
                 let descriptor = value.describe_tensor(name).or_raise(py)?;
                 let request = unordered(descriptor.device());
-                let owner = Held::new(guard, object.as_any());
-                // SAFETY: the guard keeps what was described borrowed, and `Held` keeps the object.
+                let owner = ObjectGuard::new(guard, object.as_any());
+                // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
                 unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?
             }
         };
@@ -132,8 +134,8 @@ unsafe extern "C" fn get<T: ExportsTensors>(
     })
 }
 
-/// What sets attributes of the class, if any can be set.
-const fn setter<T: ExportsTensors>() -> Option<ffi::setter> {
+/// The setter for the attributes of a class, if any of them can be set.
+const fn setter_of<T: ExportsTensors>() -> Option<ffi::setter> {
     if T::SETTABLE.is_empty() {
         None
     } else {
@@ -146,32 +148,30 @@ unsafe extern "C" fn set<T: ExportsTensors>(
     array: *mut PyObject,
     index: *mut c_void,
 ) -> c_int {
-    // SAFETY: Python calls a setter attached.
+    // SAFETY: CPython calls setters attached.
     let py = unsafe { Python::assume_attached() };
     let (name, class) = (T::NAMES[index.addr()], <T as PyClass>::NAME);
-    let set = contained(py, || {
-        // SAFETY: an object, or null where the attribute is to be deleted.
+    let set = catch_panics(py, || {
+        // SAFETY: a valid object, or null if the attribute is to be deleted.
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
         let attribute = Attribute { py, name, class };
-        // Before the object is borrowed: code of the array's library may ask for its tensors.
-        let (tensor, found) = attribute.take(array.as_ref())?;
-        // SAFETY: the descriptor checked that the object is one of its class.
+        // Imported before the object is borrowed: the array's library may run code that accesses the object's tensors.
+        let tensor = attribute.import_array(array.as_ref())?;
+        // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: as above.
+        // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard is dropped last.
-        let excluded = unsafe { T::Frozen::exclude(&object) };
-        let (value, _guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
+        // SAFETY: the guard is dropped after the last use of `value`.
+        let excluded = unsafe { T::Frozen::borrow_exclusive(&object) };
+        let (value, guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
         let set = value.set_tensor(name, tensor);
-        set.map_err(|error| attribute.unfit(&error, &found))
+        drop(guard);
+        set.map_err(|error| attribute.mismatch_error(&error, array.as_ref()))
     });
     if set.is_ok() { 0 } else { -1 }
 }
 
-/// The data type and the shape of an array.
-type Found = Option<(DataType, Vec<i64>)>;
-
-/// An attribute that is set, for messages.
+/// The attribute that is being set, for error messages.
 struct Attribute<'py> {
     py: Python<'py>,
     name: &'static str,
@@ -179,52 +179,53 @@ struct Attribute<'py> {
 }
 
 impl Attribute<'_> {
-    /// The tensor of an array, or nothing for `None`; and what it is, to be said where it does not fit.
-    fn take(&self, array: Option<&Bound<'_, PyAny>>) -> Result<(Option<Managed>, Found), Raised> {
+    /// Imports the array; `None` for Python's None.
+    fn import_array(&self, array: Option<&Bound<'_, PyAny>>) -> Result<Option<Managed>, Raised> {
         let Self { py, name, class } = *self;
         let Some(array) = array else {
             bail!(py, PyAttributeError: "`{name}` of `{class}` cannot be deleted, only set to another array");
         };
         if array.is_none() {
-            return Ok((None, None));
+            return Ok(None);
         }
-        let tensor = argument(array).or_raise(py)?;
-        let view = tensor.view();
-        let found = (view.dtype(), list(py, view.shape().iter().copied())?);
-        Ok((Some(tensor), Some(found)))
+        import_argument(array).or_raise(py).map(Some)
     }
 
     #[cold]
     fn in_use(&self, raised: Raised) -> Raised {
         let Self { py, name, class } = *self;
-        raised.forget(py);
+        raised.clear_exception(py);
         fail!(py, PyBufferError:
             "`{name}` of `{class}` cannot be set now: an array over the data of this object is alive, or a method of it is \
              running; drop that array first")
     }
 
-    /// That an array does not fit the field.
+    /// The error for an array that does not fit the field. The array is imported once more for the message.
     #[cold]
-    fn unfit(&self, error: &Error, found: &Found) -> Raised {
+    fn mismatch_error(&self, error: &Error, array: Option<&Bound<'_, PyAny>>) -> Raised {
         let Self { py, name, class } = *self;
+        let tensor = match self.import_array(array) {
+            Ok(tensor) => tensor,
+            Err(raised) => return raised,
+        };
+        let view = tensor.as_ref().map(Managed::view);
+        let found = view.map(|view| (view.dtype(), DisplayTuple(view.shape())));
         match (error, found) {
-            (Error::OutOfMemory { .. }, _) => refuse(py, error),
+            (Error::OutOfMemory { .. }, _) => raise_core_error(py, error),
             (Error::Absent { .. }, _) | (_, None) => {
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
             }
             (Error::WrongDataType { .. }, Some((dtype, shape))) => {
-                let shape = Tuple(shape);
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
             (_, Some((dtype, shape))) => {
-                let shape = Tuple(shape);
                 fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
             }
         }
     }
 }
 
-/// That a class `T` can be changed.
+/// Implemented if the class `T` is not frozen.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{T}` is frozen, so none of its attributes can be set",

@@ -1,5 +1,5 @@
-//! Exchange tables of classes, ours and others': what marks one of ours, how one is found, and whether a class that
-//! inherits it overrides the method for which it stands.
+//! Looks up the exchange tables of classes, recognizes our own, and detects classes that inherit a table but override
+//! `__dlpack__`.
 #![expect(unsafe_code, reason = "reads tables of C functions")]
 
 use core::ffi::{CStr, c_void};
@@ -10,28 +10,28 @@ use dlpack_core::abi::{self, DLPackExchangeAPI, DLPackExchangeAPIHeader};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::forget_error;
-use crate::hidden::class_attribute;
+use crate::capi::class_attribute;
+use crate::error::discard_error;
 use crate::library::{paddle, torch};
 
-/// The name of the capsule.
+/// The name of the capsule that holds a table.
 // XAP-02
 pub(crate) const NAME: &CStr = abi::CAPSULE_EXCHANGE_API;
 
-/// A table of ours, and what only we ask it.
+/// A table of ours, followed by fields that only this crate reads.
 #[repr(C)]
 pub(crate) struct OwnTable {
     pub(crate) api: DLPackExchangeAPI,
     pub(crate) device: DeviceOf,
-    /// The address of the class that defines it, 0 until it is installed.
+    /// The address of the class that defines the table; 0 until it is installed.
     pub(crate) class: usize,
 }
 
-/// Where the data of an object lies, if that can be said.
+/// The device of an object's data, if it can be told.
 pub(crate) type DeviceOf = fn(&Bound<'_, PyAny>) -> Option<Device>;
 
-/// The context of a capsule with a table of ours: an address that is nobody else's.
-pub(crate) fn mark() -> *mut c_void {
+/// The context of capsules with a table of ours: a unique address.
+pub(crate) fn capsule_context() -> *mut c_void {
     static MARK: AtomicBool = AtomicBool::new(false);
     MARK.as_ptr().cast()
 }
@@ -39,43 +39,43 @@ pub(crate) fn mark() -> *mut c_void {
 /// The table of a class.
 pub(crate) struct ClassTable {
     pub(crate) api: &'static DLPackExchangeAPI,
-    /// It is a table of ours.
+    /// The device function, if this is a table of ours.
     pub(crate) device: Option<DeviceOf>,
-    /// The address of the class that defines it, if it is one of ours, else 0.
+    /// The address of the class that defines the table, if this is a table of ours; else 0.
     class: usize,
 }
 
-/// The table of somebody else's class, if it has one that we can read.
+/// The table of another library's class, if it has one in a version that we can read.
 // XAP-27
-pub(crate) fn of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
+pub(crate) fn table_of_class(class: &Bound<'_, PyType>) -> Option<ClassTable> {
     let name = intern!(class.py(), TABLE);
-    ClassTable::read(&class_attribute(class, name)?)
+    ClassTable::read_capsule(&class_attribute(class, name)?)
 }
 
-/// The table by which objects of a class are imported, and what it does not check; nothing where `__dlpack__` is to be called.
+/// The table for importing objects of a class, and the states that it does not check; `None` if `__dlpack__` must be called.
 ///
-/// Python classes inherit the table of a class in C or Rust. One that defines a `__dlpack__` of its own, but no table,
-/// means that its method is called.
-pub(crate) fn for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable, Unchecked)> {
+/// Python classes inherit the table of their base class in C or Rust. A class that overrides `__dlpack__`, but not the table,
+/// expects its method to be called.
+pub(crate) fn table_for_import(class: &Bound<'_, PyType>) -> Option<(ClassTable, Unchecked)> {
     let py = class.py();
     let capsule = class_attribute(class, intern!(py, TABLE))?;
-    let table = ClassTable::read(&capsule)?;
+    let table = ClassTable::read_capsule(&capsule)?;
     if table.class == class.as_ptr().addr() {
         return Some((table, Unchecked::Nothing));
     }
     let Some(method) = class_attribute(class, intern!(py, METHOD)) else {
         return Some((table, Unchecked::Nothing));
     };
-    let known = |pair: &&Pair| pair.table.is(&capsule) && pair.method.is(&method);
-    let mut pairs = places(&capsule).map_while(|place| place.get(py));
+    let known = |pair: &&TableAndMethod| pair.table.is(&capsule) && pair.method.is(&method);
+    let mut pairs = cache_entries(&capsule).map_while(|place| place.get(py));
     let unchecked = match pairs.find(known) {
         Some(pair) => pair.unchecked,
-        None => pair_in_bases(class, capsule, method)?,
+        None => find_pair_in_bases(class, capsule, method)?,
     };
     Some((table, unchecked))
 }
 
-/// Which states of an object an exchange table does not look at, though the method does, or should.
+/// States of an object that an exchange table does not check, although `__dlpack__` does (or should).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unchecked {
     Nothing,
@@ -84,9 +84,9 @@ pub(crate) enum Unchecked {
 }
 
 impl Unchecked {
-    /// Of the table that a class defines.
+    /// The states that the table of this class does not check.
     #[cold]
-    fn by(class: &Bound<'_, PyType>) -> Self {
+    fn for_defining_class(class: &Bound<'_, PyType>) -> Self {
         if torch::is_tensor_class(class) {
             Self::OfTorch
         } else if paddle::is_tensor_class(class) {
@@ -97,31 +97,34 @@ impl Unchecked {
     }
 }
 
-/// The attribute of a class that holds its table.
+/// The class attribute that holds the table.
 const TABLE: &str = "__dlpack_c_exchange_api__";
-/// The method for which the table stands.
+/// The method that the table replaces.
 const METHOD: &str = "__dlpack__";
 
-/// A table and a method that one class defines, so the table does what the method does.
-struct Pair {
+/// A table and a method that are defined by one class, so that the table does what the method does.
+struct TableAndMethod {
     table: Py<PyAny>,
     method: Py<PyAny>,
     unchecked: Unchecked,
 }
 
-/// The pairs that were found, each at one of its [`places`]. A class whose pair finds no place there is searched at each import.
-static PAIRS: [PyOnceLock<Pair>; 64] = [const { PyOnceLock::new() }; 64];
+/// Cache of the pairs that were found, indexed by [`cache_entries`]. If all entries for a table are taken, the class is searched
+/// at each import.
+static PAIR_CACHE: [PyOnceLock<TableAndMethod>; 64] = [const { PyOnceLock::new() }; 64];
 
-/// The places of the pair with this table, which are filled in this order.
-fn places(table: &Bound<'_, PyAny>) -> impl Iterator<Item = &'static PyOnceLock<Pair>> + use<> {
-    // Objects lie at multiples of 16 bytes.
+/// The cache entries for a table, in the order in which they are filled.
+fn cache_entries(
+    table: &Bound<'_, PyAny>,
+) -> impl Iterator<Item = &'static PyOnceLock<TableAndMethod>> + use<> {
+    // Objects are aligned to 16 bytes.
     let first = table.as_ptr().addr() / 16;
-    (first..first + 4).map(|index| &PAIRS[index % PAIRS.len()])
+    (first..first + 4).map(|index| &PAIR_CACHE[index % PAIR_CACHE.len()])
 }
 
-/// What the table does not look at; nothing, if a class nearer than the one that defines the table defines the method.
+/// What the table does not check; `None` if a class earlier in the MRO than the one with the table defines the method.
 #[cold]
-fn pair_in_bases(
+fn find_pair_in_bases(
     class: &Bound<'_, PyType>,
     table: Bound<'_, PyAny>,
     method: Bound<'_, PyAny>,
@@ -130,20 +133,20 @@ fn pair_in_bases(
     for base in class.mro() {
         let base = base.cast_into::<PyType>().ok()?;
         let attributes = base.getattr(intern!(py, "__dict__"));
-        let attributes = attributes.map_err(|error| forget_error(py, error)).ok()?;
+        let attributes = attributes.map_err(|error| discard_error(py, error)).ok()?;
         let defines = |name| {
             let found = attributes.contains(name);
             found.unwrap_or_else(|error| {
-                forget_error(py, error);
+                discard_error(py, error);
                 false
             })
         };
         let (has_table, has_method) = (defines(TABLE), defines(METHOD));
         if has_table {
-            let unchecked = Unchecked::by(&base);
+            let unchecked = Unchecked::for_defining_class(&base);
             if has_method {
-                let places = places(&table);
-                let mut pair = Some(Pair {
+                let places = cache_entries(&table);
+                let mut pair = Some(TableAndMethod {
                     table: table.unbind(),
                     method: method.unbind(),
                     unchecked,
@@ -164,25 +167,28 @@ fn pair_in_bases(
 }
 
 impl ClassTable {
-    /// What is in such an attribute.
-    fn read(capsule: &Bound<'_, PyAny>) -> Option<Self> {
+    /// Reads the attribute.
+    fn read_capsule(capsule: &Bound<'_, PyAny>) -> Option<Self> {
         let capsule = capsule.cast::<PyCapsule>().ok()?;
         let table = capsule.pointer_checked(Some(NAME));
-        let table = table.map_err(|error| forget_error(capsule.py(), error));
+        let table = table.map_err(|error| discard_error(capsule.py(), error));
         let table = table.ok()?.as_ptr();
         let mut header: *mut DLPackExchangeAPIHeader = table.cast();
-        // So many older versions nobody has; a chain that is longer leads in a circle.
+        // A chain of more than 8 older versions is a cycle.
         for _ in 0..8 {
             if !header.is_aligned() {
                 return None;
             }
-            // SAFETY: a table lives for ever, and starts with its header.
+            // SAFETY: not null and aligned, as checked. Tables live for the rest of the process, and start with their header.
             let found = unsafe { header.as_ref() }?;
             if found.version.major == abi::DLPACK_MAJOR_VERSION {
-                // SAFETY: of this version, the header is the start of such a table.
+                // SAFETY: a table of this major version starts with the header.
                 let api = unsafe { header.cast::<DLPackExchangeAPI>().as_ref() }?;
-                let ours = capsule.context().is_ok_and(|context| context == mark());
-                // SAFETY: only `install` marks capsules, around such tables, which live for ever.
+                let ours = capsule
+                    .context()
+                    .is_ok_and(|context| context == capsule_context());
+                // SAFETY: only `OwnTable::install_on_class` marks capsules, around an `OwnTable` that lives for the rest of the
+                // process.
                 let own = ours.then(|| unsafe { &*table.cast::<OwnTable>() });
                 return Some(Self {
                     api,

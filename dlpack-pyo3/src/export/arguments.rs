@@ -1,5 +1,5 @@
-//! The arguments of `__dlpack__`, read without a detour.
-#![expect(unsafe_code, reason = "reads arguments as C hands them over")]
+//! Parses the arguments of `__dlpack__`, with a fast path for the usual ones.
+#![expect(unsafe_code, reason = "reads the arguments of a C call")]
 
 use core::{hint::assert_unchecked, marker::PhantomData, mem::forget};
 
@@ -9,56 +9,55 @@ use pyo3::exceptions::{PyUnicodeEncodeError, PyValueError};
 use pyo3::types::{PyBool, PyString, PyTuple};
 use pyo3::{ffi, prelude::*};
 
-use crate::error::{OrRaise, Raised, bail, fail, raise};
+use crate::error::{OrRaise, Raised, bail, fail, raise_pyo3_error};
 use crate::export::set_once::SetOnce;
-use crate::hold::attached;
+use crate::keepalive::attached;
 
-/// The one that is nearly always there first, the one of the draft last.
+/// The keywords: the most frequent one first, the one of the draft before DLPack 1.0 last.
 const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
 
-/// The keywords as interned strings, in the order of `KEYWORDS`: what a call site passes is nearly
-/// always the very same object.
+/// The keywords as interned strings, in the order of `KEYWORDS`. The names of a call are nearly always these very objects.
 static INTERNED: [SetOnce<ffi::PyObject>; KEYWORDS.len()] =
     [const { SetOnce::new() }; KEYWORDS.len()];
 
-/// The integers 0 to 3: CPython has one object for each.
-static SMALL: [SetOnce<ffi::PyObject>; 4] = [const { SetOnce::new() }; 4];
+/// The integers 0 to 3, of which CPython has one object each.
+static SMALL_INTEGERS: [SetOnce<ffi::PyObject>; 4] = [const { SetOnce::new() }; 4];
 
-/// `(1, 0)`, which is nearly always the answer when the device is asked for.
-static CPU: SetOnce<ffi::PyObject> = SetOnce::new();
+/// `(1, 0)`, the device type and index of the CPU: nearly always the result of `__dlpack_device__`.
+static CPU_TUPLE: SetOnce<ffi::PyObject> = SetOnce::new();
 
-/// A new reference to it.
+/// A new reference to `(1, 0)`.
 #[inline]
-pub(crate) fn cpu() -> *mut ffi::PyObject {
-    let cpu = CPU.get();
-    // SAFETY: `prepare` put it there and never gives it back; only methods on classes that it prepared ask for it.
+pub(crate) fn cpu_tuple() -> *mut ffi::PyObject {
+    let cpu = CPU_TUPLE.get();
+    // SAFETY: `prepare_constants` stored the object and never releases it; only methods of classes that were prepared call this.
     unsafe { ffi::Py_INCREF(cpu) };
     cpu
 }
 
-/// Looks up the objects that are known by their address; called before a method that reads them can be.
-pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    /// Keeps the reference for good, where there is none yet.
-    fn keep(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
+/// Stores the objects that are compared by address. Called before a method that reads them is installed.
+pub(crate) fn prepare_constants(py: Python<'_>) -> PyResult<()> {
+    /// Leaks the reference, unless another object was stored first.
+    fn store_reference(place: &SetOnce<ffi::PyObject>, object: Bound<'_, PyAny>) {
         if place.set(object.as_ptr()).is_ok() {
             forget(object);
         }
     }
 
     attached::check_interpreter(py).or_fetch(py)?;
-    attached::prepare(py);
+    attached::enable_detached_waits(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
-        keep(place, PyString::intern(py, name).into_any());
+        store_reference(place, PyString::intern(py, name).into_any());
     }
     let cpu = (Device::CPU.device_type.0, Device::CPU.device_id);
-    keep(&CPU, cpu.into_pyobject(py)?.into_any());
-    for (number, place) in SMALL.iter().enumerate() {
-        keep(place, number.into_pyobject(py)?.into_any());
+    store_reference(&CPU_TUPLE, cpu.into_pyobject(py)?.into_any());
+    for (number, place) in SMALL_INTEGERS.iter().enumerate() {
+        store_reference(place, number.into_pyobject(py)?.into_any());
     }
     Ok(())
 }
 
-/// The arguments of a call by the fast convention.
+/// The arguments of a vectorcall.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments<'a, 'py> {
     py: Python<'py>,
@@ -69,11 +68,11 @@ pub(crate) struct Arguments<'a, 'py> {
 }
 
 impl<'a, 'py> Arguments<'a, 'py> {
-    /// The arguments as C hands them over.
+    /// Wraps the arguments that CPython passes to the C function.
     ///
     /// # Safety
     ///
-    /// They are those of such a call, which is still running for `'a`.
+    /// The arguments are those of a vectorcall, which runs for all of `'a`.
     #[inline(always)]
     pub(crate) unsafe fn new(
         py: Python<'py>,
@@ -90,74 +89,74 @@ impl<'a, 'py> Arguments<'a, 'py> {
         }
     }
 
-    /// The names of the keywords, if there are any.
+    /// The names of the keyword arguments, if there are any.
     #[inline(always)]
-    fn names(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
-        // SAFETY: null or an object, which the caller keeps for `'a`.
+    fn keyword_names(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
+        // SAFETY: null or a valid object, which the caller of the method keeps alive for `'a`.
         let names = unsafe { Borrowed::from_ptr_or_opt(self.py, self.names) }?;
-        // SAFETY: the names of a call are a tuple of strings.
+        // SAFETY: the keyword names of a vectorcall are a tuple of strings.
         Some(unsafe { names.cast_unchecked::<PyTuple>() })
     }
 
-    /// The value that goes with the name at this index.
+    /// The value of the keyword argument at this index. Only called without positional arguments.
     #[inline(always)]
-    fn value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
-        // SAFETY: a call has as many values as names, and this one no others.
+    fn keyword_value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
+        // SAFETY: there is one value for each name, `index` is that of a name, and there are no positional values before them.
         let value = unsafe { self.values.add(index) };
-        // SAFETY: as above.
+        // SAFETY: `value` points into the array of values.
         let value = unsafe { value.read() };
-        // SAFETY: no value of a call is null.
+        // SAFETY: CPython passes no null values.
         unsafe { assert_unchecked(!value.is_null()) };
-        // SAFETY: an object, which the caller keeps for `'a`.
+        // SAFETY: a valid object, which the caller of the method keeps alive for `'a`.
         unsafe { Borrowed::from_ptr(self.py, value) }
     }
 
-    /// Whether they are [`ExportRequest::versioned`], in the words that nearly all consumers use.
+    /// Whether the arguments are those that nearly all consumers pass, which mean [`ExportRequest::versioned`].
     #[inline(always)]
-    pub(crate) fn are_plain(&self) -> bool {
-        let Some(names) = self.names().filter(|_| self.positional == 0) else {
+    pub(crate) fn are_default(&self) -> bool {
+        let Some(names) = self.keyword_names().filter(|_| self.positional == 0) else {
             return false;
         };
         let mut versioned = false;
         for (index, name) in names.iter_borrowed().enumerate() {
             let is = |interned: &SetOnce<_>| interned.get() == name.as_ptr();
             if is(&INTERNED[0]) {
-                if !is_usual_version(self.value(index)) {
+                if !is_common_version(self.keyword_value(index)) {
                     return false;
                 }
                 versioned = true;
-            } else if !self.value(index).is_none() || !INTERNED[1..4].iter().any(is) {
+            } else if !self.keyword_value(index).is_none() || !INTERNED[1..4].iter().any(is) {
                 return false;
             }
         }
         versioned
     }
 
-    /// What they ask for. `draft` adds the keyword of the draft from before `max_version`.
+    /// Parses the request. `draft` adds the keyword `version` of the draft from before `max_version`.
     // INF-02 to INF-07
-    pub(crate) fn request(&self, draft: bool) -> Result<ExportRequest, Raised> {
+    pub(crate) fn parse_request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         let Self { py, positional, .. } = *self;
         if positional != 0 {
             bail!(py, PyTypeError: "__dlpack__() takes keyword arguments only, but {positional} positional ones were given");
         }
         let mut request = ExportRequest::default();
-        let Some(names) = self.names() else {
+        let Some(names) = self.keyword_names() else {
             return Ok(request);
         };
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
             let name = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
             let name = match name.to_cow() {
-                // What no UTF-8 can say is no keyword.
+                // A name that is not valid Unicode cannot be a keyword of ours.
                 Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
                 name => name.or_raise(py)?,
             };
-            let value = Some(self.value(index)).filter(|value| !value.is_none());
+            let value = Some(self.keyword_value(index)).filter(|value| !value.is_none());
             match &*name {
                 "max_version" => version = value,
-                "stream" => request.stream = value.map(stream).transpose()?,
-                "dl_device" => request.dl_device = value.map(dl_device).transpose()?,
-                "copy" => request.copy = value.map(copy).transpose()?,
+                "stream" => request.stream = value.map(parse_stream).transpose()?,
+                "dl_device" => request.dl_device = value.map(parse_dl_device).transpose()?,
+                "copy" => request.copy = value.map(parse_copy).transpose()?,
                 "version" if draft => version_of_draft = value,
                 _ => bail!(py, PyTypeError:
                     "__dlpack__() got an unexpected keyword argument '{name}'"),
@@ -165,8 +164,8 @@ impl<'a, 'py> Arguments<'a, 'py> {
         }
         request.max_version = match (version, version_of_draft) {
             (None, None) => None,
-            (Some(value), None) => Some(max_version(value)?),
-            (None, Some(value)) => draft_version(value)?,
+            (Some(value), None) => Some(parse_max_version(value)?),
+            (None, Some(value)) => parse_draft_version(value)?,
             // INF-07
             (Some(_), Some(_)) => {
                 bail!(py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
@@ -176,9 +175,9 @@ impl<'a, 'py> Arguments<'a, 'py> {
     }
 }
 
-/// Whether this is a `max_version` such as nearly all consumers pass: `(1, 0)` to `(1, 3)`, known by the very objects.
+/// Whether this is a `max_version` from `(1, 0)` to `(1, 3)`, compared by the addresses of its integers.
 #[inline(always)]
-fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
+fn is_common_version(value: Borrowed<'_, '_, PyAny>) -> bool {
     let Ok(tuple) = value.cast_exact::<PyTuple>() else {
         return false;
     };
@@ -187,29 +186,29 @@ fn is_usual_version(value: Borrowed<'_, '_, PyAny>) -> bool {
         return false;
     };
     let known = |number: &SetOnce<_>, is: Borrowed<'_, '_, PyAny>| number.get() == is.as_ptr();
-    known(&SMALL[1], major) && SMALL.iter().any(|number| known(number, minor))
+    known(&SMALL_INTEGERS[1], major) && SMALL_INTEGERS.iter().any(|number| known(number, minor))
 }
 
-/// An integer, or whatever passes for one; the nearest `i64` if none is equal.
-fn integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
+/// An integer, or an object with `__index__`; a value that does not fit becomes `i64::MIN` or `i64::MAX`.
+fn parse_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Raised> {
     let py = value.py();
     value.extract::<i64>().or_else(|error| {
         let too_large = error.is_instance_of::<PyOverflowError>(py);
         let other = error.is_instance_of::<PyTypeError>(py);
-        let raised = raise(py, error);
+        let raised = raise_pyo3_error(py, error);
         if !too_large && !other {
             return Err(raised);
         }
-        raised.forget(py);
+        raised.clear_exception(py);
         if other {
-            return Err(no_integer(value, what));
+            return Err(not_an_integer(value, what));
         }
         let below = value.lt(0).or_raise(py)?;
         Ok(if below { i64::MIN } else { i64::MAX })
     })
 }
 
-fn no_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
+fn not_an_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     let found = value.get_type();
     fail!(value.py(), PyTypeError: "{what} is an int or None, found {found}")
 }
@@ -218,20 +217,20 @@ fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
     fail!(value.py(), PyValueError: "{what} is out of range: {}", &*value)
 }
 
-fn stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
-    // Python's `bool` is an integer, and nobody means one here (STC-13).
+fn parse_stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
+    // `bool` is a subclass of `int`, but a stream that is a `bool` is a mistake (STC-13).
     if value.is_instance_of::<PyBool>() {
-        return Err(no_integer(value, "stream"));
+        return Err(not_an_integer(value, "stream"));
     }
-    match integer(value, "stream")? {
-        // Larger ones end here too, and no handle has so many bits.
+    match parse_integer(value, "stream")? {
+        // Values that do not fit are `i64::MAX` too, which is no stream handle.
         i64::MAX => Err(out_of_range(value, "stream")),
         stream => Ok(stream),
     }
 }
 
-/// The two numbers of a tuple.
-fn pair<'a, 'py>(
+/// The two items of a tuple.
+fn parse_pair<'a, 'py>(
     value: Borrowed<'a, 'py, PyAny>,
     what: &str,
 ) -> Result<(Borrowed<'a, 'py, PyAny>, Borrowed<'a, 'py, PyAny>), Raised> {
@@ -243,19 +242,19 @@ fn pair<'a, 'py>(
         bail!(py, PyTypeError: "{what} is a tuple of two integers, found {} items", tuple.len());
     }
     let item = |index| {
-        // SAFETY: an index of 2; the tuple keeps its items.
+        // SAFETY: `index` is less than 2, and the tuple has two items.
         let item = unsafe { ffi::PyTuple_GetItem(tuple.as_ptr(), index) };
-        // SAFETY: an item of a tuple that lives for `'a`, and never changes.
+        // SAFETY: an item of a tuple that lives for `'a` and is immutable.
         unsafe { Borrowed::from_ptr(py, item) }
     };
     Ok((item(0), item(1)))
 }
 
-fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
-    let (major, minor) = pair(value, "max_version")?;
+fn parse_max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
+    let (major, minor) = parse_pair(value, "max_version")?;
     let number = |number| {
-        let found = integer(number, "a part of max_version")?;
-        // What is newer than anything is as good as the newest there can be.
+        let found = parse_integer(number, "a part of max_version")?;
+        // A number that does not fit means a version newer than any that exists.
         Ok((found >= 0).then(|| u32::try_from(found).unwrap_or(u32::MAX)))
     };
     match (number(major)?, number(minor)?) {
@@ -264,22 +263,22 @@ fn max_version(value: Borrowed<'_, '_, PyAny>) -> Result<Version, Raised> {
     }
 }
 
-fn dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
-    let (kind, id) = pair(value, "dl_device")?;
-    let number = |number| Ok(i32::try_from(integer(number, "a part of dl_device")?));
+fn parse_dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
+    let (kind, id) = parse_pair(value, "dl_device")?;
+    let number = |number| Ok(i32::try_from(parse_integer(number, "a part of dl_device")?));
     match (number(kind)?, number(id)?) {
         (Ok(kind), Ok(id)) => Ok(Device::new(DeviceType(kind), id)),
-        // No such device can exist, so the data cannot go there (ERR-02).
+        // No such device exists (ERR-02).
         _ => Err(fail!(value.py(), PyBufferError: "there is no device {}", &*value)),
     }
 }
 
-fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
+fn parse_copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true());
     }
     let (py, class) = (value.py(), value.get_type());
-    // NumPy has a `bool` of its own.
+    // `numpy.bool` is not a subclass of `bool`.
     let is = |name: PyResult<Bound<'_, PyString>>, known| name.is_ok_and(|name| name == known);
     if is(class.module(), "numpy") && (is(class.name(), "bool") || is(class.name(), "bool_")) {
         return value.is_truthy().or_raise(py);
@@ -287,11 +286,11 @@ fn copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
     Err(fail!(py, PyTypeError: "copy is True, False or None, found {class}"))
 }
 
-/// The version of the draft, 60 for 0.6 and so on, as a `max_version`.
-fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Raised> {
-    match integer(value, "version")? {
+/// Parses a version of the draft (60 for 0.6, 130 for 1.3); `None` stands for the legacy struct.
+fn parse_draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Raised> {
+    match parse_integer(value, "version")? {
         ..=60 => Ok(None),
-        // INF-04: its new struct was never released, and the old one under that name would be misread.
+        // INF-04: the struct of these drafts was never released, and such a consumer would misread the legacy struct.
         found @ 61..=99 => {
             let newest = draft_number(Version::CURRENT);
             bail!(value.py(), PyBufferError:
@@ -305,7 +304,7 @@ fn draft_version(value: Borrowed<'_, '_, PyAny>) -> Result<Option<Version>, Rais
     }
 }
 
-/// A version as the draft counts them: 130 for 1.3.
+/// The number of a version in the draft's form: 130 for 1.3.
 pub(crate) fn draft_number(version: Version) -> i64 {
     i64::from(version.major) * 100 + i64::from(version.minor) * 10
 }

@@ -1,5 +1,5 @@
-//! The capsules that hold a tensor between `__dlpack__` and its consumer, and what the ones of other producers hold.
-#![expect(unsafe_code, reason = "makes and reads capsules of C")]
+//! Creates capsules for `__dlpack__`, and reads the capsules of other producers.
+#![expect(unsafe_code, reason = "creates and reads capsules")]
 
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
@@ -11,23 +11,23 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
 use crate::error::{OrRaise, Raised, fail};
-use crate::hold::ending::{delete, delete_other, name};
+use crate::keepalive::destructor::{capsule_name, delete_tensor, destroy_capsule};
 
-// CAP-01, CAP-02, CAP-03: fixed names, that live for ever.
+// CAP-01, CAP-02, CAP-03: static names, which live for the rest of the process.
 pub(crate) use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
 pub(crate) use dlpack_core::abi::{
     CAPSULE_LEGACY_USED as USED_LEGACY, CAPSULE_VERSIONED_USED as USED,
 };
 
-/// A new capsule around any tensor, in the struct that it is in.
-pub(crate) fn wrap(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
+/// Creates a capsule around a tensor, in the struct that the tensor has.
+pub(crate) fn wrap_tensor(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
     wrap_as::<false>(py, tensor)
 }
 
-/// The same by a name that no consumer knows: behind an array, whose memory it keeps.
-pub(crate) fn base(py: Python<'_>, tensor: Managed) -> Result<Bound<'_, PyAny>, Raised> {
+/// Creates a capsule under a name that no consumer accepts: the base object of a NumPy array, which keeps the tensor alive.
+pub(crate) fn wrap_as_base(py: Python<'_>, tensor: Managed) -> Result<Bound<'_, PyAny>, Raised> {
     let capsule = wrap_as::<true>(py, tensor)?;
-    // SAFETY: a new reference.
+    // SAFETY: `wrap_as` returns a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, capsule) })
 }
 
@@ -37,59 +37,63 @@ fn wrap_as<const IS_BASE: bool>(
 ) -> Result<*mut ffi::PyObject, Raised> {
     if tensor.abi() == Abi::Legacy {
         let tensor = tensor.into_legacy().or_raise(py)?;
-        // SAFETY: given up right above.
-        unsafe { keep_as::<IS_BASE, true>(py, tensor.cast(), delete_other::<IS_BASE, true>) }
+        // SAFETY: `into_legacy` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
+        unsafe { new_capsule::<IS_BASE, true>(py, tensor.cast(), destroy_capsule::<IS_BASE, true>) }
     } else {
-        let (tensor, end) = (tensor.into_raw(), delete_other::<IS_BASE, false>);
-        // SAFETY: given up right above.
-        unsafe { keep_as::<IS_BASE, false>(py, tensor.cast(), end) }
+        let (tensor, end) = (tensor.into_raw(), destroy_capsule::<IS_BASE, false>);
+        // SAFETY: `into_raw` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
+        unsafe { new_capsule::<IS_BASE, false>(py, tensor.cast(), end) }
     }
 }
 
-/// A new capsule around a tensor in the struct of DLPack 1.0 and later, with the destructor for what keeps its memory.
+/// Creates a capsule around a tensor in the struct of DLPack 1.0 and later, with the destructor for the owner of its memory.
 ///
 /// # Safety
 ///
-/// It is valid, nobody else has it, and it is one that the destructor is for.
+/// The tensor is valid, nothing else owns it, and `end` is the destructor for it.
 #[inline(always)]
-pub(crate) unsafe fn keep(
+pub(crate) unsafe fn wrap_owned(
     py: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
     end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    // SAFETY: passed on to the caller.
-    unsafe { keep_as::<false, false>(py, tensor.cast(), end) }
+    // SAFETY: same contract as this function's, for the struct of DLPack 1.0 and the name that consumers accept.
+    unsafe { new_capsule::<false, false>(py, tensor.cast(), end) }
 }
 
+/// Creates a capsule around a tensor; calls the tensor's deleter if that fails.
+///
 /// # Safety
 ///
-/// As [`keep`], in the struct that is meant.
+/// The tensor is valid, in the struct that `IS_LEGACY` selects. Nothing else owns it, and `end` is the destructor for it.
 #[inline(always)]
-unsafe fn keep_as<const IS_BASE: bool, const IS_LEGACY: bool>(
+unsafe fn new_capsule<const IS_BASE: bool, const IS_LEGACY: bool>(
     _: Python<'_>,
     pointer: NonNull<c_void>,
     end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    let name = name(IS_BASE, IS_LEGACY);
-    // SAFETY: a valid pointer and name, and the destructor for what it points to.
+    let name = capsule_name(IS_BASE, IS_LEGACY);
+    // SAFETY: the pointer and the name are valid, and `end` is the destructor for the tensor, by this function's contract.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(end)) };
     if capsule.is_null() {
-        // SAFETY: no capsule has it.
-        unsafe { delete(pointer, IS_LEGACY) };
+        // SAFETY: the tensor is valid and owned by this function, as no capsule was created.
+        unsafe { delete_tensor(pointer, IS_LEGACY) };
         return Err(Raised);
     }
     Ok(capsule)
 }
 
-/// The tensor in somebody's capsule, and the name that says in which struct it is.
+/// The tensor in a capsule of any producer, and the capsule's name, which tells the struct.
 // CAP-06, CAP-22, CAP-23
-pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>, &'static CStr)> {
+pub(crate) fn peek_tensor(
+    capsule: &Bound<'_, PyCapsule>,
+) -> PyResult<(NonNull<c_void>, &'static CStr)> {
     let is = |name: &&CStr| capsule.is_valid_checked(Some(name));
     let Some(name) = [VERSIONED, LEGACY].into_iter().find(is) else {
         return Err(not_a_tensor(capsule));
     };
     let pointer = capsule.pointer_checked(Some(name))?;
-    // Both structs are aligned alike.
+    // Both structs have the same alignment.
     aligned(pointer.cast::<DLManagedTensorVersioned>()).or_fetch(capsule.py())?;
     Ok((pointer, name))
 }
@@ -97,12 +101,12 @@ pub(crate) fn peek(capsule: &Bound<'_, PyCapsule>) -> PyResult<(NonNull<c_void>,
 #[cold]
 fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
     let py = capsule.py();
-    // SAFETY: a capsule; no exception is raised.
+    // SAFETY: a valid capsule, so no exception is raised.
     let name = unsafe { ffi::PyCapsule_GetName(capsule.as_ptr()) };
     let raised = if name.is_null() {
         fail!(py, PyTypeError: "a DLPack capsule has a name, and this one has none")
     } else {
-        // SAFETY: the name of a capsule is a string that lives as long as it.
+        // SAFETY: the name of a capsule is a string that lives as long as the capsule.
         let name = unsafe { CStr::from_ptr(name) };
         if name == USED_LEGACY || name == USED {
             fail!(py, PyValueError: "this DLPack capsule was consumed already; ask the producer for a new one")
@@ -111,11 +115,11 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
             fail!(py, PyTypeError: "expected a capsule named {known}, found {name:?}")
         }
     };
-    raised.fetch(py)
+    raised.take_exception(py)
 }
 
-/// A capsule that somebody was to give, checked to be one.
-pub(crate) fn expect<'py>(
+/// Checks that an object is a capsule. `from` names the producer in the error.
+pub(crate) fn expect_capsule<'py>(
     object: Bound<'py, PyAny>,
     from: &str,
 ) -> PyResult<Bound<'py, PyCapsule>> {

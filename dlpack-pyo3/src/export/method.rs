@@ -1,4 +1,4 @@
-//! The methods of a class in Python: the C functions behind `__dlpack__`, `__dlpack_device__` and `__dlpack_info__`.
+//! The C functions behind `__dlpack__`, `__dlpack_device__` and `__dlpack_info__`.
 #![expect(unsafe_code, reason = "defines methods, which are C functions")]
 
 use core::ffi::{CStr, c_int};
@@ -8,20 +8,20 @@ use std::ffi::CString;
 use dlpack_core::{Device, Version};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
-use crate::error::{Raised, answer, contained};
+use crate::error::{Raised, catch_into_null, catch_panics};
 use crate::export::arguments::{self, Arguments};
-use crate::export::{capsule, device};
+use crate::export::{capsule, device_of_object};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::hold::{Borrowing, GuardOf, keep_for_good};
+use crate::keepalive::{BorrowGuardOf, ContentsBorrow, leak_static};
 use crate::vtable::{Exports, Vtable};
 
-/// The keyword and the line of text that the draft from before `max_version` adds.
+/// The keyword, and its line in the docstring, that the draft from before `max_version` adds.
 const DRAFT: [&str; 2] = [
     ", version=None",
     "\nversion: the draft's form of max_version, 100 * major + 10 * minor",
 ];
 
-/// What `help()` shows, and before the line `--` what `inspect.signature` reads.
+/// The docstring: `inspect.signature` reads the part before the line `--`, and `help()` shows the rest.
 fn dlpack_doc(draft: bool) -> String {
     let [keyword, line] = if draft { DRAFT } else { [""; 2] };
     format!(
@@ -47,16 +47,16 @@ const DLPACK_INFO: &CStr = c"__dlpack_info__($self, /)
 
 The newest version of DLPack that is supported, as 100 * major + 10 * minor.";
 
-/// The C functions of a class, each of which knows its table.
-pub(crate) struct Functions {
+/// The C functions of a class.
+pub(crate) struct MethodFunctions {
     dlpack: ffi::PyCFunctionFastWithKeywords,
     device: ffi::PyCFunction,
     draft: bool,
 }
 
-impl Functions {
-    /// With `draft`, `__dlpack_info__` too, and the keyword `version`.
-    pub(crate) fn of<T: Exports>(draft: bool) -> Self {
+impl MethodFunctions {
+    /// Selects the functions for `T`. `draft` adds `__dlpack_info__`, and the keyword `version` of `__dlpack__`.
+    pub(crate) fn for_class<T: Exports>(draft: bool) -> Self {
         Self {
             dlpack: if draft {
                 dlpack::<T, true>
@@ -76,19 +76,19 @@ impl Functions {
         }
     }
 
-    /// Makes them methods of the class, while PyO3 is making it.
-    pub(crate) fn install(&self, class: &Bound<'_, PyType>) -> PyResult<()> {
-        arguments::prepare(class.py())?;
+    /// Defines the methods on the class, while PyO3 creates it.
+    pub(crate) fn define_methods(&self, class: &Bound<'_, PyType>) -> PyResult<()> {
+        arguments::prepare_constants(class.py())?;
         let doc = CString::new(dlpack_doc(self.draft)).expect("no zero byte");
         let call = ffi::PyMethodDefPointer {
             PyCFunctionFastWithKeywords: self.dlpack,
         };
         let flags = ffi::METH_FASTCALL | ffi::METH_KEYWORDS;
-        define(class, c"__dlpack__", call, flags, keep_for_good(doc))?;
+        define_method(class, c"__dlpack__", call, flags, leak_static(doc))?;
         let call = ffi::PyMethodDefPointer {
             PyCFunction: self.device,
         };
-        define(
+        define_method(
             class,
             c"__dlpack_device__",
             call,
@@ -99,7 +99,7 @@ impl Functions {
             let call = ffi::PyMethodDefPointer {
                 PyCFunction: dlpack_info,
             };
-            define(
+            define_method(
                 class,
                 c"__dlpack_info__",
                 call,
@@ -111,30 +111,30 @@ impl Functions {
     }
 }
 
-/// Gives a class a method, which replaces one of that name.
-pub(crate) fn define(
+/// Defines a method on a class, and replaces an attribute of this name.
+pub(crate) fn define_method(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     call: ffi::PyMethodDefPointer,
     flags: c_int,
     doc: &'static CStr,
 ) -> PyResult<()> {
-    let definition = keep_for_good(ffi::PyMethodDef {
+    let definition = leak_static(ffi::PyMethodDef {
         ml_name: name.as_ptr(),
         ml_meth: call,
         ml_flags: flags,
         ml_doc: doc.as_ptr(),
     });
     let definition = ptr::from_ref(definition).cast_mut();
-    // SAFETY: a class, and a definition that lives for ever and is only read.
+    // SAFETY: a valid type; the definition lives for the rest of the process and is only read.
     let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
     // SAFETY: a new reference, or null with an exception.
     let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
     class.setattr(name.to_str().expect("ASCII"), method)
 }
 
-/// The same, unless the class has one of its own.
-pub(crate) fn add(
+/// Defines a method on a class, unless the class itself has an attribute of this name.
+pub(crate) fn define_default_method(
     class: &Bound<'_, PyType>,
     name: &'static CStr,
     call: ffi::PyMethodDefPointer,
@@ -145,23 +145,27 @@ pub(crate) fn add(
     if own.contains(name.to_str().expect("ASCII"))? {
         return Ok(());
     }
-    define(class, name, call, flags, doc)
+    define_method(class, name, call, flags, doc)
 }
 
-/// The method that runs. PyO3's own wrapper would cost as much again as the export itself.
+/// `__dlpack__`. A wrapper generated by PyO3 would cost as much as the export itself.
 unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     object: *mut PyObject,
     values: *const *mut PyObject,
     positional: ffi::Py_ssize_t,
     names: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: Python passes an object of this class, and the arguments of this very call.
-    unsafe { dlpack_of::<GuardOf<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
+    // SAFETY: CPython calls methods attached, with an instance of the class and the arguments of a vectorcall.
+    unsafe {
+        dlpack_of::<BorrowGuardOf<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>())
+    }
 }
 
+/// Exports an object as a capsule.
+///
 /// # Safety
 ///
-/// The thread is attached, the object is one of the class, and the arguments are those of a call.
+/// The thread is attached, the object is an instance of the class, and the arguments are those of a vectorcall.
 unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     object: *mut PyObject,
     values: *const *mut PyObject,
@@ -169,18 +173,18 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     names: *mut PyObject,
     class: &Vtable<G>,
 ) -> *mut PyObject {
-    // SAFETY: passed on to the caller.
+    // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the arguments of a vectorcall, by this function's contract, which runs until this function returns.
     let arguments = unsafe { Arguments::new(py, values, positional, names) };
-    let plain = arguments.are_plain();
+    let plain = arguments.are_default();
     let mut other = Outcome::None;
     let exported = if plain {
-        // SAFETY: passed on to the caller.
+        // SAFETY: attached, and an instance of the class, by this function's contract.
         unsafe { (class.export)(object, ConsumerRequest::Default, &mut other) }
     } else {
-        match contained(py, || arguments.request(DRAFT)) {
-            // SAFETY: passed on to the caller.
+        match catch_panics(py, || arguments.parse_request(DRAFT)) {
+            // SAFETY: attached, and an instance of the class, by this function's contract.
             Ok(request) => unsafe {
                 (class.export)(object, ConsumerRequest::With(&request), &mut other)
             },
@@ -189,48 +193,48 @@ unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
     };
     match (exported, other) {
         (Some((tensor, end)), _) => {
-            // SAFETY: it was given right above, to nobody else, for that destructor.
-            let capsule = unsafe { capsule::keep(py, tensor, end) };
+            // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
+            let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
             capsule.unwrap_or(ptr::null_mut())
         }
-        (None, Outcome::Tensor(tensor)) => answer(py, || capsule::wrap(py, tensor)),
+        (None, Outcome::Tensor(tensor)) => catch_into_null(py, || capsule::wrap_tensor(py, tensor)),
         (None, _) => ptr::null_mut(),
     }
 }
 
-/// Of a class whose types say where the data is: nothing has to be borrowed, or can fail.
+/// `__dlpack_device__` of a class with types that are always in host memory: needs no borrow and cannot fail.
 unsafe extern "C" fn dlpack_device_of_host(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    arguments::cpu()
+    arguments::cpu_tuple()
 }
 
-/// Of a class that knows without being described, nor borrowed: [`Tensor`](crate::Tensor).
+/// `__dlpack_device__` of a frozen class that knows its device without a description: [`Tensor`](crate::Tensor).
 unsafe extern "C" fn dlpack_device_as_known<T: Exports>(
     object: *mut PyObject,
     _: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: Python calls a method attached.
+    // SAFETY: CPython calls methods attached.
     let py = unsafe { Python::assume_attached() };
-    // SAFETY: an object, which the caller keeps.
+    // SAFETY: a valid object, which the caller keeps alive.
     let object = unsafe { Borrowed::from_ptr(py, object) };
-    // SAFETY: Python passes an object of this class.
+    // SAFETY: CPython passes an instance of the class to its methods.
     let object = unsafe { object.cast_unchecked::<T>() };
-    // SAFETY: the value is not used after this function, whose caller keeps the object.
-    let shared = unsafe { T::Frozen::share(&object) };
+    // SAFETY: the value is not used after this function returns; until then its caller keeps the object alive.
+    let shared = unsafe { T::Frozen::borrow_shared(&object) };
     let known = const { T::EXTRAS.device }.zip(shared);
-    // What is frozen can always be shared.
+    // Sharing a frozen class never fails.
     known.map_or(ptr::null_mut(), |(device, (value, _))| {
-        in_python(py, device(value))
+        device_tuple(py, device(value))
     })
 }
 
-/// A device as Python names it, or null with an exception.
+/// A device as a tuple (type, index); null with an exception if there is no memory.
 #[inline(always)]
-fn in_python(_: Python<'_>, device: Device) -> *mut PyObject {
+fn device_tuple(_: Python<'_>, device: Device) -> *mut PyObject {
     if device == Device::CPU {
-        return arguments::cpu();
+        return arguments::cpu_tuple();
     }
     let (kind, id) = (device.device_type.0, device.device_id);
-    // SAFETY: attached; two integers, as the format says. Null stands for an exception.
+    // SAFETY: attached; the format takes two integers. The result is a new reference, or null with an exception.
     unsafe { ffi::Py_BuildValue(c"ii".as_ptr(), kind, id) }
 }
 
@@ -238,29 +242,31 @@ unsafe extern "C" fn dlpack_device<T: Exports>(
     object: *mut PyObject,
     _: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: Python passes an object of this class.
+    // SAFETY: CPython calls methods attached, with an instance of the class.
     unsafe { dlpack_device_of(object, Vtable::of::<T>()) }
 }
 
+/// The device of an object, as a tuple; null with an exception.
+///
 /// # Safety
 ///
-/// The thread is attached, and the object is one of the class.
+/// The thread is attached, and the object is an instance of the class.
 unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
     object: *mut PyObject,
     class: &Vtable<G>,
 ) -> *mut PyObject {
-    // SAFETY: passed on to the caller.
+    // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
-    answer(py, || {
-        // SAFETY: passed on to the caller.
+    catch_into_null(py, || {
+        // SAFETY: a valid object, by this function's contract.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        // SAFETY: passed on to the caller.
-        let device = unsafe { device(&object, class) }?;
-        Ok(in_python(py, device))
+        // SAFETY: an instance of the class, by this function's contract.
+        let device = unsafe { device_of_object(&object, class) }?;
+        Ok(device_tuple(py, device))
     })
 }
 
 unsafe extern "C" fn dlpack_info(_: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
-    // SAFETY: Python calls a method attached; null stands for an exception.
+    // SAFETY: CPython calls methods attached. The result is a new reference, or null with an exception.
     unsafe { ffi::PyLong_FromLongLong(arguments::draft_number(Version::CURRENT)) }
 }

@@ -1,4 +1,4 @@
-//! A pointer that is set once, by whichever thread is the first. `cargo xtask models` runs this file.
+//! A pointer that is set once, by the first thread. Loom checks this file: `cargo xtask models`.
 
 use core::ptr::null_mut;
 
@@ -22,8 +22,8 @@ impl<T> SetOnce<T> {
         Self(AtomicPtr::new(null_mut()))
     }
 
-    /// Sets the pointer, unless it was set before: then that stays, and this one is returned. Either way, a thread that
-    /// calls this sees the object behind the pointer as the thread that set it has made it.
+    /// Sets the pointer, or returns `object` if it was set before. In both cases this thread then sees the object behind the
+    /// pointer as the thread that set it created it.
     pub(crate) fn set(&self, object: *mut T) -> Result<(), *mut T> {
         let (success, failure) = (Ordering::Release, Ordering::Acquire);
         let set = self
@@ -32,8 +32,8 @@ impl<T> SetOnce<T> {
         set.map(drop).map_err(|_| object)
     }
 
-    /// The pointer. Its address may be compared on any thread; the object may be used after a call of [`SetOnce::set`], on
-    /// this thread or on one that this thread has waited for.
+    /// The pointer, or null. Its address may be compared on any thread. The object may be used after a call of [`SetOnce::set`]
+    /// on this thread, or on one that this thread has synchronized with.
     #[inline]
     pub(crate) fn get(&self) -> *mut T {
         self.0.load(Ordering::Relaxed)

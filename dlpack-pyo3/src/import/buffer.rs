@@ -13,8 +13,8 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::types::{PyList, PyMemoryView};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::{Raised, bail, forget_error, refuse};
-use crate::hold::{HeldBuffer, attached};
+use crate::error::{Raised, bail, discard_error, raise_core_error};
+use crate::keepalive::{BufferKeepalive, attached};
 use crate::lender::{is_there, tensor_of};
 
 /// The tensor over the buffer of an object, which is held until the tensor is released; nothing if it has none.
@@ -22,12 +22,12 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     static IS_READY: PyOnceLock<()> = PyOnceLock::new();
 
     let py = object.py();
-    IS_READY.get_or_init(py, || attached::prepare(py));
-    let failed = |error| refuse(py, &error);
+    IS_READY.get_or_init(py, || attached::enable_detached_waits(py));
+    let failed = |error| raise_core_error(py, &error);
     let describe = |buffer| describe(object, buffer);
     // SAFETY: the object keeps its memory until the buffer is released, which happens as the owner is dropped. What else
     // writes there is Python's.
-    let tensor = unsafe { keep_strided(HeldBuffer::new(), describe, failed) };
+    let tensor = unsafe { keep_strided(BufferKeepalive::new(), describe, failed) };
     let tensor = match tensor {
         Ok(tensor) => tensor,
         Err(raised) => return none_or(py, raised),
@@ -41,11 +41,11 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
 /// Nothing, if an object refused a buffer because it has none.
 #[cold]
 fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
-    let error = raised.fetch(py);
+    let error = raised.take_exception(py);
     if !error.is_instance_of::<PyTypeError>(py) {
         return Err(error);
     }
-    forget_error(py, error);
+    discard_error(py, error);
     Ok(None)
 }
 
@@ -91,10 +91,10 @@ fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
 #[inline]
 fn describe<'a>(
     object: &Bound<'_, PyAny>,
-    held: &'a mut HeldBuffer,
+    held: &'a mut BufferKeepalive,
 ) -> Result<Strided<'a>, Raised> {
     let py = object.py();
-    let view = held.fill(object)?;
+    let view = held.fill_from(object)?;
     // SAFETY: null, or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
     let Some(dtype) = dtype_of(format, view.itemsize) else {

@@ -1,53 +1,55 @@
-//! Takes a tensor out of a capsule, and decides who else may have its memory.
-#![expect(unsafe_code, reason = "takes tensors out of capsules of C")]
+//! Takes the tensor out of a capsule, and decides whether other code may have its memory.
+#![expect(unsafe_code, reason = "takes tensors out of capsules")]
 
 use dlpack_core::Managed;
 use dlpack_core::binding::is_own_copy;
 use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
 use crate::error::OrRaise;
-use crate::export::capsule::{USED, USED_LEGACY, VERSIONED, peek};
+use crate::export::capsule::{USED, USED_LEGACY, VERSIONED, peek_tensor};
 use crate::library::numpy;
 
-/// The object that was asked for a copy by `__dlpack__(copy=True)` and answered with the tensor, if there is one. None for
-/// everything else: a capsule that was passed as an argument, a tensor that was asked for without that keyword.
-pub(super) type CopiedBy<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+/// The object that returned the tensor from `__dlpack__(copy=True)`. `None` for a capsule that was passed as an argument, and for a
+/// tensor that was requested without that keyword.
+pub(super) type CopySource<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Takes the tensor out of a capsule of any producer; it is shared unless it is [proven](is_exclusive) to be ours alone.
+/// Takes the tensor out of a capsule of any producer. It is marked as shared unless it is [proven](is_exclusive) to be
+/// exclusively ours.
 ///
-/// Of several threads that try, one gets the tensor. What is wrong with the capsule is found before
-/// it is changed; what is wrong with the tensor, after it is ours, and then it is released.
+/// If several threads try, one gets the tensor. Errors of the capsule are found before it is renamed. Errors of the tensor are
+/// found after this function owns it, which then releases it.
 // CAP-24
-pub(super) fn consume(
+pub(super) fn consume_capsule(
     capsule: &Bound<'_, PyCapsule>,
-    copied_by: CopiedBy<'_, '_>,
+    copied_by: CopySource<'_, '_>,
 ) -> PyResult<Managed> {
     let (pointer, name) = with_critical_section(capsule.as_any(), || {
-        let (pointer, name) = peek(capsule)?;
+        let (pointer, name) = peek_tensor(capsule)?;
         let used = if name == VERSIONED { USED } else { USED_LEGACY };
-        // SAFETY: a capsule, and a name that lives for ever.
+        // SAFETY: a valid capsule, and a name that lives for the rest of the process.
         if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
             return Err(PyErr::fetch(capsule.py()));
         }
         Ok((pointer, name))
     })?;
     let tensor = if name == VERSIONED {
-        // SAFETY: a capsule of this name holds such a tensor, and renaming it made it ours. That nobody else writes is not
-        // known yet: `share_unless_exclusive` comes before anything else.
+        // SAFETY: a capsule of this name holds such a tensor, and renaming the capsule transferred its ownership to us. Other
+        // code may still write to its memory: `share_unless_exclusive` marks the tensor as shared before it is used.
         unsafe { Managed::from_raw(pointer.cast()) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: a capsule of the other name holds a legacy tensor, and renaming the capsule transferred its ownership to us.
+        // Other code may still write to its memory: `share_unless_exclusive` marks the tensor as shared before it is used.
         unsafe { Managed::from_legacy(pointer.cast()) }
     };
     let tensor = tensor.or_fetch(capsule.py())?;
     Ok(share_unless_exclusive(tensor, copied_by))
 }
 
-/// The tensor, marked as [shared](Managed::shared) unless it is proven that nobody else has its memory.
+/// Marks the tensor as [shared](Managed::shared) unless it is proven that no other code has its memory.
 ///
-/// Every tensor that is imported comes through here, or is shared at once: an exchange table and a buffer are never asked
-/// for a copy.
-fn share_unless_exclusive(tensor: Managed, copied_by: CopiedBy<'_, '_>) -> Managed {
+/// Every imported tensor passes this function or is marked as shared at once: exchange tables and buffers are never asked for a
+/// copy.
+fn share_unless_exclusive(tensor: Managed, copied_by: CopySource<'_, '_>) -> Managed {
     if is_exclusive(&tensor, copied_by) {
         tensor
     } else {
@@ -55,16 +57,17 @@ fn share_unless_exclusive(tensor: Managed, copied_by: CopiedBy<'_, '_>) -> Manag
     }
 }
 
-/// Whether it is proven that nobody but us has the memory of a tensor, neither to read nor to write.
+/// Whether it is proven that no other code can read or write the memory of a tensor.
 ///
-/// The flag `IS_COPIED` is needed and not enough. A producer may set it and keep the memory; and where its copy is an object
-/// of Python, a hook of its class, a weak reference or the garbage collector leads other code to that object. Proven are:
+/// The flag `IS_COPIED` is necessary but not sufficient. A producer may set it and keep a reference to the memory. If its copy
+/// is a Python object, a hook of its class, a weak reference or the garbage collector can lead other code to that object.
+/// Proven are:
 ///
-/// - a copy that this crate made, found by its deleter: its owner is a Rust value, which no Python code reaches;
-/// - the copy that `numpy.ndarray.__dlpack__(copy=True)` made of an instance of exactly that class. It is an instance of the
-///   same class, which runs no code of Python when it is made, has no weak references, and is not tracked by the garbage
-///   collector.
-fn is_exclusive(tensor: &Managed, copied_by: CopiedBy<'_, '_>) -> bool {
+/// - a copy that this crate made, recognized by its deleter: its owner is a Rust value, which no Python code can reach;
+/// - the copy that `numpy.ndarray.__dlpack__(copy=True)` made of an instance of exactly that class. The copy is an instance of
+///   the same class, which runs no Python code on creation, has no weak references, and is not tracked by the garbage
+/// collector.
+fn is_exclusive(tensor: &Managed, copied_by: CopySource<'_, '_>) -> bool {
     let by_numpy = || copied_by.is_some_and(numpy::is_exact_array) && tensor.view().is_copied();
     is_own_copy(tensor) || by_numpy()
 }

@@ -5,7 +5,7 @@
 //! are public, the same in NumPy 1 and 2, and compiled into the extensions of others; a NumPy that says that it has another
 //! ABI is asked by its methods.
 //!
-//! Two references keep the array that owns the memory, which is the base of a view ([`HeldArray`] says why two):
+//! Two references keep the array that owns the memory, which is the base of a view ([`ArrayKeepalive`] says why two):
 //!
 //! | what Python code does to the array, or to the one that owns its memory | while a tensor is over it |
 //! |---|---|
@@ -22,7 +22,7 @@ use dlpack_core::Managed;
 use dlpack_core::binding::{Strided, keep_strided};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
-use crate::hold::HeldArray;
+use crate::keepalive::ArrayKeepalive;
 use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, found};
 
 /// `PyArrayObject_fields`, as far as it is read here.
@@ -86,7 +86,7 @@ pub(crate) struct Snapshot<'py> {
     /// The object that the array had as its data type.
     pub(crate) dtype: Bound<'py, PyAny>,
     /// What keeps the memory.
-    pub(crate) keeper: HeldArray,
+    pub(crate) keeper: ArrayKeepalive,
 }
 
 /// What lies in an object, if that is an array of NumPy's, of whatever class. No code of Python's runs here, so all of it
@@ -115,26 +115,26 @@ pub(crate) fn snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<Snapshot<'py>>
         read_only: array.flags & WRITABLE == 0,
         dtype,
         // An array over a tensor of another producer keeps that.
-        keeper: keep(object).unwrap_or_else(|| HeldArray::new(object)),
+        keeper: keep(object).unwrap_or_else(|| ArrayKeepalive::new(object)),
     })
 }
 
 /// The references that keep the memory of an array which is [`described`]; none if it comes from another producer.
 #[inline(always)]
-pub(crate) fn keep(object: &Bound<'_, PyAny>) -> Option<HeldArray> {
+pub(crate) fn keep(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
     // SAFETY: what was described is an array, which `object` keeps.
     let base = unsafe { (*object.as_ptr().cast::<Array>()).base };
     // Nearly all own their memory, or are views of one that does.
     if base.is_null() {
-        Some(HeldArray::new(object))
+        Some(ArrayKeepalive::new(object))
     } else {
         keep_owner(object)
     }
 }
 
 #[inline(never)]
-fn keep_owner(view: &Bound<'_, PyAny>) -> Option<HeldArray> {
-    Some(HeldArray::new(&owner_of(view)?))
+fn keep_owner(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+    Some(ArrayKeepalive::new(&owner_of(view)?))
 }
 
 #[inline(always)]

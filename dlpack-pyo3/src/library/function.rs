@@ -1,4 +1,4 @@
-//! The function by which a library makes an array of its own of any tensor: its `from_dlpack`, found by name.
+//! The function that creates an array of a library from any tensor: its `from_dlpack`, looked up by name.
 
 use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
 use pyo3::types::{PyModule, PyString};
@@ -6,7 +6,7 @@ use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::{error::fail, library::not_installed};
 
-/// A library of arrays, by the name or the module that somebody gave at run time.
+/// An array library, by its name or module, chosen at run time.
 ///
 /// As an argument it takes both:
 ///
@@ -24,30 +24,30 @@ use crate::{error::fail, library::not_installed};
 #[derive(Debug)]
 pub struct Library {
     function: Py<PyAny>,
-    kind: Kind,
+    kind: LibraryKind,
 }
 
-/// What is to be known of a library.
+/// How a library creates arrays.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum LibraryKind {
     Usual,
-    /// Its C API does it better.
+    /// Has a C API that is faster and supports more.
     Numpy,
-    /// Takes the legacy capsule of a tensor, and nothing else.
+    /// Accepts nothing but the capsule of a legacy tensor.
     TakesCapsule,
 }
 
 impl Library {
-    /// The library of this name, imported if it is not yet.
+    /// The library of this name, imported if necessary.
     ///
-    /// The name is that of a module, as `"torch"`, or a dotted path in one. What it leads to has a function
-    /// `from_dlpack`, or is the function itself, as `"onnxruntime.OrtValue.ortvalue_from_dlpack"`. Of `"jax"`, `"mlx"` and
-    /// `"tensorflow"` it is known where they have it.
+    /// The name is that of a module, such as `"torch"`, or a dotted path in one. The path leads to an object with a function
+    /// `from_dlpack`, or to the function itself, as `"onnxruntime.OrtValue.ortvalue_from_dlpack"` does. For `"jax"`, `"mlx"`
+    /// and `"tensorflow"` the path is filled in.
     ///
     /// # Errors
     ///
-    /// `ModuleNotFoundError` with what to install, `ImportError` if there is no such function, and whatever the library
-    /// raises when it is imported.
+    /// `ModuleNotFoundError` with what to install, `ImportError` if there is no such function, and whatever the library raises
+    /// when it is imported.
     pub fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
         let path = match name {
             "jax" => "jax.dlpack",
@@ -57,32 +57,35 @@ impl Library {
         };
         let pkgutil = py.import(intern!(py, "pkgutil"))?;
         let found = pkgutil.call_method1(intern!(py, "resolve_name"), (path,));
-        let found = found.map_err(|error| absent(py, path, error))?;
+        let found = found.map_err(|error| unresolved_error(py, path, error))?;
         let function = found.getattr_opt(intern!(py, "from_dlpack"))?;
         let function = function.or_else(|| found.is_callable().then_some(found));
         let function = function.ok_or_else(|| {
             fail!(py, PyImportError:
                 "`{path}` has no function `from_dlpack`, nor is it one; name the module that has it, as `jax.dlpack`")
-            .fetch(py)
+            .take_exception(py)
         })?;
         let kind = match path {
-            "numpy" => Kind::Numpy,
-            _ if path.starts_with("tensorflow.") => Kind::TakesCapsule,
-            _ => Kind::Usual,
+            "numpy" => LibraryKind::Numpy,
+            _ if path.starts_with("tensorflow.") => LibraryKind::TakesCapsule,
+            _ => LibraryKind::Usual,
         };
         let function = function.unbind();
         Ok(Self { function, kind })
     }
 
-    /// Whether it is NumPy itself.
+    /// Whether the library is NumPy.
     pub(crate) fn is_numpy(&self) -> bool {
-        self.kind == Kind::Numpy
+        self.kind == LibraryKind::Numpy
     }
 
-    /// What the function makes of an object that exports a tensor.
-    pub(crate) fn call<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Creates an array of the library from an object that exports a tensor.
+    pub(crate) fn create_array<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(object.py());
-        if self.kind == Kind::TakesCapsule {
+        if self.kind == LibraryKind::TakesCapsule {
             let capsule = object.call_method0(intern!(object.py(), "__dlpack__"))?;
             return function.call1((capsule,));
         }
@@ -105,17 +108,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Library {
             Ok(module) => Self::named(py, &module.name()?.to_cow()?),
             Err(_) => {
                 let class = object.get_type();
-                Err(fail!(py, PyTypeError: "expected a library, as a name such as `\"torch\"` or a module, found {class}").fetch(py))
+                Err(fail!(py, PyTypeError: "expected a library, as a name such as `\"torch\"` or a module, found {class}").take_exception(py))
             }
         }
     }
 }
 
-/// Why a path leads nowhere.
+/// The error for a path that cannot be resolved.
 #[cold]
-fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
+fn unresolved_error(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyAttributeError>(py) {
-        let told = fail!(py, PyImportError: "there is no `{path}`: {error}").fetch(py);
+        let told = fail!(py, PyImportError: "there is no `{path}`: {error}").take_exception(py);
         told.set_cause(py, Some(error));
         return told;
     }
@@ -124,20 +127,20 @@ fn absent(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
     not_installed(py, error, root, &why)
 }
 
-/// A library that has a name of its own here: found once.
-pub(crate) struct Known(&'static str, PyOnceLock<Library>);
+/// A library that this crate refers to by name, looked up once.
+pub(crate) struct KnownLibrary(&'static str, PyOnceLock<Library>);
 
-impl Known {
+impl KnownLibrary {
     const fn new(name: &'static str) -> Self {
         Self(name, PyOnceLock::new())
     }
 
-    /// The library.
-    pub(crate) fn find(&self, py: Python<'_>) -> PyResult<&Library> {
+    /// Imports the library on the first call.
+    pub(crate) fn import_once(&self, py: Python<'_>) -> PyResult<&Library> {
         self.1.get_or_try_init(py, || Library::named(py, self.0))
     }
 }
 
-pub(crate) static TORCH: Known = Known::new("torch");
-pub(crate) static JAX: Known = Known::new("jax");
-pub(crate) static CUPY: Known = Known::new("cupy");
+pub(crate) static TORCH: KnownLibrary = KnownLibrary::new("torch");
+pub(crate) static JAX: KnownLibrary = KnownLibrary::new("jax");
+pub(crate) static CUPY: KnownLibrary = KnownLibrary::new("cupy");

@@ -1,5 +1,5 @@
-//! Arrays that are not imported because DLPack cannot say what they are: an import would give other numbers than their
-//! library shows, or change numbers of which the library keeps account.
+//! Rejects arrays that DLPack cannot describe: an import would give other values than the library shows, or change values that
+//! the library tracks.
 
 use core::fmt;
 
@@ -9,48 +9,48 @@ use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::fail;
-use crate::library::{is_of, module_class, numpy, torch};
+use crate::library::{is_instance, module_class, numpy, torch};
 
 const EXPECTED: &str = "expected an array that DLPack can describe";
 
-/// What an import would lose of an array.
+/// What an import of an array would lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// PyTorch's conjugate bit.
     Conjugate,
     /// PyTorch's negative bit.
     Negative,
-    /// Autograd of PyTorch.
+    /// PyTorch's autograd history.
     Gradient,
-    /// The mask of a masked array of NumPy.
+    /// The mask of a NumPy masked array.
     Mask,
 }
 
 impl Loss {
-    /// What an import of an object by its `__dlpack__` or its buffer would lose.
+    /// What an import of an object by `__dlpack__` or its buffer would lose.
     ///
     /// # Errors
     ///
-    /// As [`torch::loss`].
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    /// Those of [`torch::find_loss`].
+    pub(crate) fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let numpy = numpy::found(object.py());
-        // No class derives from both: each lays its objects out in its own way.
-        match numpy.map(|numpy| is_of(object, numpy.class.bind(object.py()))) {
+        // No class derives from both: their instances have different layouts.
+        match numpy.map(|numpy| is_instance(object, numpy.class.bind(object.py()))) {
             Some(true) => Ok(is_masked(object).then_some(Self::Mask)),
             None if is_masked(object) => Ok(Some(Self::Mask)),
-            _ if torch::is_tensor(object) => torch::loss(object, None),
+            _ if torch::is_torch_tensor(object) => torch::find_loss(object, None),
             _ => Ok(None),
         }
     }
 
-    /// What is raised for an argument, to which PyO3 adds its name.
+    /// The error for an argument, to which PyO3 adds the argument's name.
     #[cold]
     pub(crate) fn refuse_argument(self, py: Python<'_>) -> PyErr {
-        fail!(py, PyTypeError: "{EXPECTED}, found {self}").fetch(py)
+        fail!(py, PyTypeError: "{EXPECTED}, found {self}").take_exception(py)
     }
 }
 
-/// As in "found a masked array, ..; pass ..".
+/// Continues the sentence "found ..": "a masked array, whose mask would be lost; pass ..".
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -68,39 +68,40 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Refuses an object of which an import by its `__dlpack__` or its buffer would lose something.
-pub(crate) fn refuse(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    refuse_loss(object.py(), Loss::of(object)?)
+/// Raises `BufferError` if an import of the object by `__dlpack__` or its buffer would lose something.
+pub(crate) fn refuse_lossy(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    refuse_loss(object.py(), Loss::of_object(object)?)
 }
 
-/// The same of an object that has no `__dlpack__`, so it is no tensor of PyTorch.
+/// Raises `BufferError` for a masked array. For an object without `__dlpack__`, which cannot be a PyTorch tensor.
 pub(crate) fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let may_be =
-        numpy::found(object.py()).is_none_or(|numpy| is_of(object, numpy.class.bind(object.py())));
+    let may_be = numpy::found(object.py())
+        .is_none_or(|numpy| is_instance(object, numpy.class.bind(object.py())));
     let loss = (may_be && is_masked(object)).then_some(Loss::Mask);
     refuse_loss(object.py(), loss)
 }
 
-/// Refuses a tensor of PyTorch that was exported with this data type, if that lost something.
+/// Raises `BufferError` if the export of a PyTorch tensor with this data type lost something.
 pub(crate) fn refuse_torch(tensor: &Bound<'_, PyAny>, dtype: DataType) -> PyResult<()> {
-    refuse_loss(tensor.py(), torch::loss(tensor, Some(dtype))?)
+    refuse_loss(tensor.py(), torch::find_loss(tensor, Some(dtype))?)
 }
 
 fn refuse_loss(py: Python<'_>, loss: Option<Loss>) -> PyResult<()> {
-    let refuse = |loss| Err(fail!(py, PyBufferError: "{EXPECTED}, found {loss}").fetch(py));
+    let refuse =
+        |loss| Err(fail!(py, PyBufferError: "{EXPECTED}, found {loss}").take_exception(py));
     loss.map_or(Ok(()), refuse)
 }
 
-/// Whether an object is a masked array of NumPy. `MaskedArray` inherits `__dlpack__`, `__array__` and the buffer of the array
-/// that it is without its mask.
+/// Whether an object is a NumPy masked array. `MaskedArray` inherits `__dlpack__`, `__array__` and the buffer of `ndarray`,
+/// which ignore the mask.
 fn is_masked(object: &Bound<'_, PyAny>) -> bool {
     static MASKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
     let py = object.py();
     let class = MASKED.get(py).or_else(|| {
-        // Where nobody imported it, there is no such array.
+        // If `numpy.ma` is not imported, no masked array exists.
         let class = module_class(intern!(py, "numpy.ma"), intern!(py, "MaskedArray"))?;
         Some(MASKED.get_or_init(py, || class.unbind()))
     });
-    class.is_some_and(|class| is_of(object, class.bind(py)))
+    class.is_some_and(|class| is_instance(object, class.bind(py)))
 }

@@ -6,21 +6,26 @@
 //!
 //! ```text
 //! ndarray ── base ──▶ capsule ──▶ tensor ──▶ its deleter, once the last view of the array is gone
+//!            └ or ──▶ object with a value of Rust in it (`base`)
 //! ```
 #![expect(unsafe_code, reason = "calls functions of NumPy's")]
+
+mod base;
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{mem::transmute, ptr::NonNull};
 
-use dlpack_core::binding::text;
-use dlpack_core::{DataType, Device, Managed, abi};
+use dlpack_core::binding::{export_unordered, is_plain, text, view};
+use dlpack_core::{DLPack, DataType, Device, Managed, TensorRef, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::{OrRaise, Raised, bail, fail, list};
-use crate::library::{imported, not_installed};
-use crate::{export::capsule, hold::attached};
+use crate::error::{OrRaise, Raised, bail, fail, try_collect};
+use crate::export::capsule;
+use crate::keepalive::{ObjectGuard, attached};
+use crate::library::numpy::base::ValueObject;
+use crate::library::{imported_module, is_instance, not_installed};
 
 /// The functions that are called here.
 pub(crate) struct Api {
@@ -78,20 +83,37 @@ pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
     found(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 
+/// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, and another byte order.
+#[cold]
+pub(crate) fn unsupported_dtype<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    if !found(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py))) {
+        return Ok(None);
+    }
+    let dtype = object.getattr(intern!(py, "dtype"))?;
+    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
+    Ok((!is_native || "OSUVTMm".contains(&kind)).then_some(dtype))
+}
+
 #[cold]
 fn find(py: Python<'_>) -> Option<()> {
     let names = [
         intern!(py, "numpy._core._multiarray_umath"),
         intern!(py, "numpy.core._multiarray_umath"),
     ];
-    let module = names.into_iter().find_map(|name| imported(py, name))?;
+    let module = names
+        .into_iter()
+        .find_map(|name| imported_module(py, name))?;
     let functions = module.getattr(intern!(py, "_ARRAY_API")).ok()?;
     let functions = functions
         .cast_into::<PyCapsule>()
         .ok()?
         .pointer_checked(None)
         .ok()?;
-    attached::prepare(py);
+    attached::enable_detached_waits(py);
     // SAFETY: what this capsule holds, for as long as the process lives.
     let api = unsafe { api_of(py, functions.cast()) };
     API.get_or_init(py, || api);
@@ -146,7 +168,7 @@ fn api(py: Python<'_>) -> PyResult<&'static Api> {
         let version = version.map_or_else(|_| String::new(), |version| version.to_string());
         fail!(py, PyImportError:
             "NumPy {version} has another C API than versions 1 and 2, which are known here; use `numpy.from_dlpack`")
-        .fetch(py)
+        .take_exception(py)
     })
 }
 
@@ -190,18 +212,57 @@ pub(crate) fn check(py: Python<'_>, device: Device) -> Result<(), Raised> {
         host; `torch.from_dlpack(x)` reads it in place")
 }
 
-/// Takes the tensor as soon as nothing is left to be refused.
+/// An array over the memory of a value of Rust, which is moved into the object behind the array.
+///
+/// # Errors
+///
+/// As [`array`], and whatever describing the value gives.
+#[inline]
+pub(crate) fn array_of<T: DLPack + 'static>(
+    py: Python<'_>,
+    value: T,
+) -> PyResult<Bound<'_, PyAny>> {
+    let object = ValueObject::new(py, value).or_fetch(py)?;
+    // SAFETY: the object is kept until the description was last used.
+    let described = unsafe { object.value() }.describe_mut().or_fetch(py)?;
+    if is_plain(&described) && described.device() == Device::CPU {
+        let array = new_array(py, api(py)?, &view(&described)).or_fetch(py)?;
+        return set_base(array, object.into_any()).or_fetch(py);
+    }
+    let tensor = if described.is_made_on_request() {
+        // Not described again, which would compute it again.
+        let owner = ObjectGuard::new((), &object.into_any());
+        // SAFETY: the owner keeps the object, and that the value.
+        unsafe { export_unordered(owner, described) }?
+    } else {
+        drop(described);
+        object.into_value().into_dlpack()?
+    };
+    array(py, tensor)
+}
+
+/// An array over a tensor. It takes the tensor once nothing is left to be refused.
 fn make<'py>(
     py: Python<'py>,
     api: &Api,
     offered: &mut Option<Managed>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
+    let tensor = offered.as_ref().expect("the caller has it");
+    check(py, tensor.view().device())?;
+    attached::wait_until_readable(py, tensor).or_raise(py)?;
+    let array = new_array(py, api, &tensor.view())?;
+    let base = capsule::wrap_as_base(py, offered.take().expect("it was there right above"))?;
+    set_base(array, base)
+}
+
+/// A new array over memory that the processor can read, which nothing keeps yet.
+fn new_array<'py>(
+    py: Python<'py>,
+    api: &Api,
+    view: &TensorRef<'_>,
+) -> Result<Bound<'py, PyAny>, Raised> {
     const FEW: usize = 6;
 
-    let tensor = offered.as_ref().expect("the caller has it");
-    let view = tensor.view();
-    check(py, view.device())?;
-    attached::readable(py, tensor).or_raise(py)?;
     let (rank, most) = (view.shape().len(), api.most_axes);
     if rank > most {
         bail!(py, PyBufferError: "this NumPy supports at most {most} axes, and the tensor has {rank}");
@@ -226,8 +287,8 @@ fn make<'py>(
             .for_each(|(place, step)| *place = step);
         (&few[0][..], &few[1][..])
     } else {
-        let extents = list(py, view.shape().iter().map(size))?;
-        many = [extents, list(py, view.strides().iter().map(step))?];
+        let extents = try_collect(py, view.shape().iter().map(size))?;
+        many = [extents, try_collect(py, view.strides().iter().map(step))?];
         (&many[0][..], &many[1][..])
     };
     let mut data = view.as_ptr().cast_mut();
@@ -236,13 +297,12 @@ fn make<'py>(
         data = NonNull::<u128>::dangling().as_ptr().cast();
     }
     let flags = if view.is_read_only() { 0 } else { WRITABLE };
-    let base = capsule::base(py, offered.take().expect("it was there right above"))?;
     let class = api.class.as_ptr().cast();
     let (shape, strides) = (shape.as_ptr(), strides.as_ptr());
     let rank = c_int::try_from(rank).expect("at most 64 axes");
     let none = core::ptr::null_mut();
     // SAFETY: the class of arrays, a data type, whose reference is taken; as many extents and steps as are said, which
-    // are copied; and the memory that they reach, which `base` keeps.
+    // are copied; and the memory that they reach, which the caller keeps.
     let array = unsafe {
         (api.make)(
             class,
@@ -256,9 +316,17 @@ fn make<'py>(
         )
     };
     // SAFETY: a new reference, or null with an exception.
-    let array = unsafe { Bound::from_owned_ptr_or_opt(py, array) }.ok_or(Raised)?;
+    unsafe { Bound::from_owned_ptr_or_opt(py, array) }.ok_or(Raised)
+}
+
+/// Stores the object that keeps an array's memory.
+fn set_base<'py>(
+    array: Bound<'py, PyAny>,
+    base: Bound<'py, PyAny>,
+) -> Result<Bound<'py, PyAny>, Raised> {
+    let numpy = found(array.py()).expect("it made the array");
     // SAFETY: an array that has no base yet, and an object, whose reference is taken in any case.
-    if unsafe { (api.set_base)(array.as_ptr(), base.into_ptr()) } != 0 {
+    if unsafe { (numpy.set_base)(array.as_ptr(), base.into_ptr()) } != 0 {
         return Err(Raised);
     }
     Ok(array)

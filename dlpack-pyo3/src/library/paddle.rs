@@ -1,12 +1,12 @@
-//! PaddlePaddle: which of its tensors the exchange table of its class exports as `__dlpack__` does.
+//! PaddlePaddle: which tensors the exchange table of its class exports like `__dlpack__` does.
 //!
-//! The table looks at nothing: it exports a tensor that requires grad, which the method refuses, and reads a sparse one or
-//! one without memory as if it were dense, which ends the process.
+//! The table checks nothing. It exports a tensor that requires grad, which the method refuses. It reads a sparse tensor, or one
+//! without memory, as if it were dense, which crashes the process.
 
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*};
 
-use crate::error::forget_error;
+use crate::error::discard_error;
 use crate::library::module_class;
 
 /// Whether a class is `paddle.Tensor` itself.
@@ -16,7 +16,7 @@ pub(crate) fn is_tensor_class(class: &Bound<'_, PyType>) -> bool {
         .is_some_and(|tensor| tensor.is(class))
 }
 
-/// Whether the table exports this tensor of PaddlePaddle as the method does. What cannot be found out is left to the method.
+/// Whether the table exports this PaddlePaddle tensor like `__dlpack__` does. If that cannot be determined, the method is used.
 pub(crate) fn may_use_table(tensor: &Bound<'_, PyAny>) -> bool {
     let py = tensor.py();
     let asked = || {
@@ -29,7 +29,7 @@ pub(crate) fn may_use_table(tensor: &Bound<'_, PyAny>) -> bool {
         )
     };
     asked().unwrap_or_else(|error| {
-        forget_error(py, error);
+        discard_error(py, error);
         false
     })
 }

@@ -1,10 +1,10 @@
-//! Arrays in the memory of a GPU as arguments, for work of `cudarc`.
+//! Arrays in GPU memory as arguments, for work with `cudarc`.
 //!
-//! The producer is asked for its current stream before it is asked for the tensor: for work on that stream, which
-//! is in order then by itself. Streams of the user's own are put behind it, and it behind them, by core.
+//! The producer's current stream is read before its tensor is requested: the tensor is requested for work on that stream, which
+//! needs no further order. The core orders the user's own streams behind it, and it behind them.
 #![expect(
     unsafe_code,
-    reason = "asks an exchange table, and vouches for a stream"
+    reason = "calls an exchange table, and asserts that a stream lives"
 )]
 
 use core::marker::PhantomData;
@@ -20,19 +20,16 @@ use dlpack_core::{Device, DeviceType, Error, Managed, StreamHandle};
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
 use crate::exchange::lookup;
-use crate::hold::attached;
-use crate::import::{from_dlpack, take_on};
+use crate::import::{from_dlpack, import_on_stream};
+use crate::keepalive::attached;
 use crate::view::needs::Needs;
 
-/// One of the two views of core's.
-trait Kind: Sized {
+/// One of the core's two device views.
+trait OnDevice: Sized {
     const NEEDS: Needs;
 
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
-    fn of(tensor: Managed) -> Result<Self, (Error, Managed)>;
+    #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
+    fn try_from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)>;
     fn on_stream(self, stream: StreamHandle) -> Self;
 }
 
@@ -51,8 +48,8 @@ macro_rules! views {
         impl<T: DeviceElement, $($parameter)*> $name<'_, T, $($argument)*>
         where $($bound)*
         {
-            /// The elements, for work on this stream: it comes after what the array's library has queued. When the
-            /// argument is dropped, at the end of the function, whatever the library does next is put behind the work.
+            /// The elements, for work on `stream`, which runs after the work that the array's library has queued. When the
+            /// argument is dropped, at the end of the function, the library's next work is ordered behind it.
             ///
             /// # Errors
             ///
@@ -62,7 +59,7 @@ macro_rules! views {
                 Ok(self.0.on(stream)?)
             }
 
-            /// The stream that is current where the function was called, as
+            /// The stream that was current at the call of the function; see
             /// [`DeviceView::producer_stream`](cuda::DeviceView::producer_stream).
             ///
             /// # Errors
@@ -71,12 +68,13 @@ macro_rules! views {
             ///
             /// # Safety
             ///
-            /// It is not used after the function has returned.
+            /// The stream is not used after the function has returned.
             pub unsafe fn producer_stream(
                 &self,
                 context: &Arc<CudaContext>,
             ) -> PyResult<Arc<CudaStream>> {
-                // SAFETY: the caller's promise; until the function returns, its caller has the stream.
+                // SAFETY: the caller does not use the stream after the function has returned; until then its Python caller
+                // keeps the stream alive.
                 Ok(unsafe { self.0.producer_stream(context) }?)
             }
         }
@@ -100,7 +98,7 @@ macro_rules! views {
             const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::PRODUCER;
 
             fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-                extract(&object).map(|view| Self(view, PhantomData))
+                extract_view(&object).map(|view| Self(view, PhantomData))
             }
         }
 
@@ -115,16 +113,16 @@ macro_rules! views {
 }
 
 views! {
-    /// An argument: an array of `T` with `N` axes on a CUDA device, of torch, CuPy or any other library, for `cudarc`.
+    /// An argument: an array of `T` with `N` axes on a CUDA device, of PyTorch, CuPy or any other library, for `cudarc`.
     ///
-    /// [`on`](Self::on) gives the `CudaView` that kernels and copies take, and puts the work behind that of the library; the
-    /// end of the function puts what the library does next behind the work. No host waits for that if the library tells its
-    /// current stream: PyTorch and others with DLPack's exchange table do, and CuPy in `__cuda_array_interface__`. For arrays
-    /// of others, the drop waits until the work is done, without the GIL.
+    /// [`on`](Self::on) returns the `CudaView` that kernels and copies take, and orders the work behind that of the library. At
+    /// the end of the function, the library's next work is ordered behind yours. The host does not wait if the library
+    /// publishes its current stream: PyTorch and others with DLPack's exchange table do, and CuPy in
+    /// `__cuda_array_interface__`. For arrays of other libraries, the drop waits until the work is done, without the GIL.
     ///
-    /// The elements lie one after another, the last axis fastest; anything else is a `TypeError` that says what was found and
-    /// what is needed. Shape and length are those of [`cuda::DeviceView`], to which it derefs. It is for the length of a call:
-    /// to keep an array, take [`from_dlpack`](crate::from_dlpack) and core's [`cuda::DeviceView`].
+    /// The elements must be contiguous, in C order; anything else is a `TypeError` that says what was found and what is needed.
+    /// Shape and length are those of [`cuda::DeviceView`], to which it derefs. It lives until the end of the call: to keep an
+    /// array, use [`from_dlpack`](crate::from_dlpack) and the core's [`cuda::DeviceView`].
     ///
     /// ```no_run,standalone_crate
     /// use std::sync::{Arc, OnceLock};
@@ -134,10 +132,10 @@ views! {
     /// use pyo3::exceptions::PyRuntimeError;
     /// use pyo3::prelude::*;
     ///
-    /// /// Ours, which the module makes when it is loaded.
+    /// /// Our stream, created when the module is loaded.
     /// static STREAM: OnceLock<Arc<CudaStream>> = OnceLock::new();
     ///
-    /// /// The elements, on the host.
+    /// /// Copies the elements to the host.
     /// #[pyfunction]
     /// fn download(mut x: DeviceView<f32, 1>) -> PyResult<Vec<f32>> {
     ///     let stream = STREAM.get().expect("there is a GPU");
@@ -157,7 +155,7 @@ views! {
     /// ```
     DeviceView [const N: usize] [N] [[i64; N]: Rank] over DeviceView<[i64; N]> as CudaView;
 
-    /// As a [`DeviceView`], for an array that is written. A read-only one is refused.
+    /// An argument like [`DeviceView`], for an array that is written. A read-only array is refused.
     ///
     /// ```no_run,standalone_crate
     /// use std::sync::{Arc, OnceLock};
@@ -170,17 +168,17 @@ views! {
     /// struct Gpu { context: Arc<CudaContext>, scale: CudaFunction }
     /// static GPU: OnceLock<Gpu> = OnceLock::new();
     ///
-    /// /// Multiplies in place, on the stream that is current in torch: no wait is needed.
+    /// /// Multiplies in place, on torch's current stream: no wait is needed.
     /// #[pyfunction]
     /// fn scale(mut x: DeviceViewMut<f32, 1>, factor: f32) -> PyResult<()> {
     ///     let gpu = GPU.get().expect("there is a GPU");
-    ///     // SAFETY: it is used in this function only.
+    ///     // SAFETY: the stream is used in this function only.
     ///     let stream = unsafe { x.producer_stream(&gpu.context) }?;
     ///     let count = x.len() as u32;
     ///     let mut data = x.on(&stream)?;
     ///     let mut launch = stream.launch_builder(&gpu.scale);
     ///     launch.arg(&mut data).arg(&count).arg(&factor);
-    ///     // SAFETY: these are its arguments, and it writes `count` elements.
+    ///     // SAFETY: these are the kernel's arguments, and it writes `count` elements.
     ///     unsafe { launch.launch(LaunchConfig::for_num_elems(count)) }
     ///         .map_err(|error| PyRuntimeError::new_err(format!("{error:?}")))?;
     ///     Ok(())
@@ -188,16 +186,16 @@ views! {
     /// ```
     DeviceViewMut [const N: usize] [N] [[i64; N]: Rank] over DeviceViewMut<[i64; N]> as CudaViewMut;
 
-    /// As a [`DeviceView`], for any number of axes.
+    /// An argument like [`DeviceView`], with any number of axes.
     DeviceViewDyn [] [] [] over DeviceView<Dims> as CudaView;
 
-    /// As a [`DeviceViewMut`], for any number of axes.
+    /// An argument like [`DeviceViewMut`], with any number of axes.
     DeviceViewMutDyn [] [] [] over DeviceViewMut<Dims> as CudaViewMut;
 }
 
 macro_rules! kinds {
     ($($view:ident)*) => {$(
-        impl<T: DeviceElement, L: Rank> Kind for cuda::$view<T, L> {
+        impl<T: DeviceElement, L: Rank> OnDevice for cuda::$view<T, L> {
             const NEEDS: Needs = Needs {
                 dtype: T::DTYPE,
                 rank: L::RANK,
@@ -208,7 +206,7 @@ macro_rules! kinds {
                 cuda: true,
             };
 
-            fn of(tensor: Managed) -> Result<Self, (Error, Managed)> {
+            fn try_from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
                 Self::try_new(tensor)
             }
 
@@ -220,23 +218,26 @@ macro_rules! kinds {
 }
 kinds! { DeviceView DeviceViewMut }
 
-/// The view of an argument.
-fn extract<V: Kind>(object: &Bound<'_, PyAny>) -> PyResult<V> {
+/// Extracts the view from an argument.
+fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let (py, needs) = (object.py(), &const { V::NEEDS });
-    // Whoever drops the view may have to wait.
-    attached::prepare(py);
-    let taken = take(object, needs);
+    // Dropping the view may block.
+    attached::enable_detached_waits(py);
+    let taken = import_ordered(object, needs);
     let (tensor, stream) = taken.map_err(|error| needs.loss(object).unwrap_or(error))?;
-    let view =
-        V::of(tensor).map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
+    let view = V::try_from_tensor(tensor)
+        .map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
     Ok(match stream {
         Some(stream) => view.on_stream(stream),
         None => view,
     })
 }
 
-/// The tensor of an argument, and the stream that it is ordered for, if that is one that its library goes on with.
-fn take(object: &Bound<'_, PyAny>, needs: &Needs) -> PyResult<(Managed, Option<StreamHandle>)> {
+/// Imports the tensor of an argument. Also returns the stream that it is ordered for, if that is its library's current stream.
+fn import_ordered(
+    object: &Bound<'_, PyAny>,
+    needs: &Needs,
+) -> PyResult<(Managed, Option<StreamHandle>)> {
     let py = object.py();
     if object.is_instance_of::<PyCapsule>() {
         return Ok((from_dlpack(object)?, None));
@@ -248,32 +249,32 @@ fn take(object: &Bound<'_, PyAny>, needs: &Needs) -> PyResult<(Managed, Option<S
     };
     let device = Device::new(DeviceType(kind), index);
     if device.device_type != DeviceType::CUDA {
-        // It need not be asked for.
+        // Refused before an export is requested.
         return Err(needs.elsewhere(py, device));
     }
     let Some(handle) = current_stream(object, device) else {
         return Ok((from_dlpack(object)?, None));
     };
-    // The protocol has a number for the default stream that is not its handle.
+    // The default stream has another number in the protocol than its handle.
     let number = i64::try_from(handle.max(1)).unwrap_or(i64::MAX);
-    let tensor = take_on(object, number)?.ok_or_else(|| needs.no_array(object))?;
-    // SAFETY: the stream that is current in the caller of a function stays while the function runs, and the view lives no
-    // longer than that.
+    let tensor = import_on_stream(object, number)?.ok_or_else(|| needs.no_array(object))?;
+    // SAFETY: a stream that is current in a function's caller exists while the function runs, and the view lives no longer than
+    // the call.
     let stream = unsafe { StreamHandle::from_raw(handle) };
     Ok((tensor, Some(stream)))
 }
 
-/// The stream that is current in an object's library, on this thread, if it tells.
+/// The current stream of an object's library on this thread, if the library publishes it.
 fn current_stream(object: &Bound<'_, PyAny>, device: Device) -> Option<usize> {
     let py = object.py();
-    let table = lookup::of_class(&object.get_type());
+    let table = lookup::table_of_class(&object.get_type());
     let Some(current) = table.and_then(|table| table.api.current_work_stream) else {
         let interface = object.getattr(intern!(py, "__cuda_array_interface__"));
         let stream = interface.and_then(|interface| interface.get_item(intern!(py, "stream")));
         return stream.ok()?.extract().ok();
     };
     let mut stream = ptr::null_mut();
-    // SAFETY: attached, as `object` shows, and a place for the result; the table is that of the object's class.
+    // SAFETY: attached, as `object` shows; the table is that of the object's class, and `stream` is valid for writes.
     let status = unsafe { current(device.device_type.0, device.device_id, &raw mut stream) };
     if status != 0 {
         drop(PyErr::take(py));

@@ -1,8 +1,8 @@
-//! How each of the views is made of an argument, and what keeps it apart from others.
+//! Creates each of the views from an argument, and keeps overlapping views apart.
 //!
-//! An array of NumPy's own is read where it lies. Where that gives no view, and for all other objects, there is a tensor, which
-//! gives one or says why there is none.
-#![expect(unsafe_code, reason = "passes on the promise that the user gave")]
+//! A NumPy array is read in place, without a tensor. All other objects, and NumPy arrays that do not fit, are imported as a
+//! tensor; the view is created from the tensor, or the error says why it cannot be.
+#![expect(unsafe_code, reason = "creates views from the user's promise")]
 
 use core::marker::PhantomData;
 
@@ -12,23 +12,26 @@ use dlpack_core::element::{Plain, RecordLayout};
 use dlpack_core::{Error, Managed};
 use pyo3::prelude::*;
 
-use crate::hold::HeldArray;
 use crate::import::numpy;
+use crate::keepalive::ArrayKeepalive;
 use crate::view::options::Options;
 use crate::view::{lease::Lease, live::Registration, needs::Needs};
 
-/// What keeps the memory of a view.
+/// Keeps the memory of a view alive.
 pub(super) enum Keeper {
     Tensor(Managed),
-    Numpy { array: HeldArray, read_only: bool },
+    Numpy {
+        array: ArrayKeepalive,
+        read_only: bool,
+    },
 }
 
-// SAFETY: nothing can be done with the references to an array but to give them back, which takes the value.
+// SAFETY: the references to an array can only be released, which takes the value.
 unsafe impl Sync for Keeper {}
 
 impl Keeper {
-    /// The tensor, or one over the array that was described, which is refused as that of any other object.
-    fn tensor(self, array: Option<Strided<'_>>) -> Result<Managed, Error> {
+    /// The tensor, or a tensor over the NumPy array. `array` is the array's description; it is `None` if items share bytes.
+    fn into_tensor(self, array: Option<Strided<'_>>) -> Result<Managed, Error> {
         match self {
             Self::Tensor(tensor) => Ok(tensor),
             Self::Numpy {
@@ -39,17 +42,17 @@ impl Keeper {
                     read_only,
                     ..array.expect("NumPy has no items that share bytes")
                 };
-                // SAFETY: as for the view, of which the references keep the memory too.
+                // SAFETY: the memory is that of the view, and the references in `owner` keep it alive.
                 unsafe { keep_strided(owner, |_| Ok(array), |error| error) }
             }
         }
     }
 }
 
-/// A view of core's, and what was asked of it.
+/// A view of the core, with the locks that its options require.
 pub(super) struct Leased<V, O> {
     pub(super) view: V,
-    // Both are given back behind the last use of the elements.
+    // Both are released after the last use of the elements.
     #[expect(dead_code, reason = "held for its `Drop`")]
     lease: Option<Lease>,
     #[expect(dead_code, reason = "held for its `Drop`")]
@@ -57,29 +60,33 @@ pub(super) struct Leased<V, O> {
     options: PhantomData<fn() -> O>,
 }
 
-/// What keeps a view apart from others.
-type Apart = (Registration, Option<Lease>);
+/// The registration and the lease that keep a view apart from others.
+type OverlapGuards = (Registration, Option<Lease>);
 
-/// The array of which a view is made.
-type FoundBy<V> = Found<<V as Kind>::Element, <V as Kind>::List>;
+/// The description of the array that a view is created from.
+type FoundArray<V> = Found<<V as HostView>::Element, <V as HostView>::List>;
 
 /// How its elements are read.
-type AccessOf<V> = <<V as Kind>::Element as ArrayElement>::Access;
+type AccessOf<V> = <<V as HostView>::Element as ArrayElement>::Access;
 
-/// One of the two views of core's.
-pub(super) trait Kind: Sized {
+/// One of the core's two views.
+pub(super) trait HostView: Sized {
     type Element: ArrayElement;
     type List: Rank;
     const WRITES: bool;
 
+    /// Creates the view over the described array, which `keeper` keeps alive.
+    ///
     /// # Safety
     ///
-    /// As that of [`Found::keep_mut`].
-    unsafe fn keep(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
+    /// Same contract as that of [`Found::keep_mut`].
+    unsafe fn from_found(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
 
+    /// Allows slices of the elements.
+    ///
     /// # Safety
     ///
-    /// As that of core's.
+    /// Same contract as that of the core's method of this name.
     unsafe fn assume_unshared(self) -> Self;
 }
 
@@ -92,24 +99,24 @@ macro_rules! kinds {
     ($($view:ident $writes:literal $keep:ident)*) => {$(
         impl<T: Plain, L: Rank> IntoManaged for $view<T, L, Keeper> {
             fn into_managed(self) -> Result<Managed, Error> {
-                self.into_tensor(Keeper::tensor)
+                self.into_tensor(Keeper::into_tensor)
             }
         }
 
-        impl<T: ArrayElement, L: Rank> Kind for $view<T, L, Keeper> {
+        impl<T: ArrayElement, L: Rank> HostView for $view<T, L, Keeper> {
             type Element = T;
             type List = L;
             const WRITES: bool = $writes;
 
             #[inline(always)]
-            unsafe fn keep(found: Found<T, L>, keeper: Keeper) -> Self {
-                // SAFETY: the caller's promise.
+            unsafe fn from_found(found: Found<T, L>, keeper: Keeper) -> Self {
+                // SAFETY: the contract of `from_found` is that of the core's function.
                 unsafe { found.$keep(keeper) }
             }
 
             #[inline]
             unsafe fn assume_unshared(self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the contract of this method is that of the core's.
                 unsafe { self.assume_unshared() }
             }
         }
@@ -123,7 +130,7 @@ kinds! {
 /// The view of an argument, which is another thing for numbers and for records.
 struct Extract<'a, 'py, V, O>(&'a Bound<'py, PyAny>, PhantomData<(V, O)>);
 
-impl<V: Kind, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
+impl<V: HostView, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
     type Output = PyResult<Leased<V, O>>;
 
     #[inline(always)]
@@ -131,9 +138,9 @@ impl<V: Kind, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
     where
         V::Element: Plain,
     {
-        match Leased::of_numpy(self.0) {
+        match Leased::from_numpy_array(self.0) {
             Some(view) => Ok(view),
-            None => Leased::of_any(self.0),
+            None => Leased::from_any_object(self.0),
         }
     }
 
@@ -143,7 +150,7 @@ impl<V: Kind, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
     }
 }
 
-impl<V: Kind, O: Options> Leased<V, O> {
+impl<V: HostView, O: Options> Leased<V, O> {
     const NEEDS: Needs = Needs {
         dtype: AccessOf::<V>::DTYPE,
         rank: V::List::RANK,
@@ -154,105 +161,113 @@ impl<V: Kind, O: Options> Leased<V, O> {
         cuda: false,
     };
 
-    /// The view of an argument.
+    /// Extracts the view from an argument.
     #[inline]
     pub(super) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         AccessOf::<V>::choose(Extract(object, PhantomData))
     }
 
-    /// The view of an array of NumPy's own that needs no other look.
+    /// The view of a NumPy array, if nothing but its struct needs to be read.
     #[inline(always)]
-    fn of_numpy(object: &Bound<'_, PyAny>) -> Option<Self> {
+    fn from_numpy_array(object: &Bound<'_, PyAny>) -> Option<Self> {
         let array = numpy::described(object)?;
         let found = Found::of_strided(&array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return None;
         }
         let read_only = array.read_only;
-        // Before anything runs that may run code of Python's.
+        // Taken before anything else may run Python code.
         let array = numpy::keep(object)?;
-        let apart = Self::keep_apart(found.span()).ok()?;
+        let apart = Self::guard_overlaps(found.span()).ok()?;
         let keeper = Keeper::Numpy { array, read_only };
-        // SAFETY: references to the array that keeps the memory. What else writes there is Python's.
-        Some(unsafe { Self::kept(found, keeper, apart) })
+        // SAFETY: the keeper has references to the array that owns the memory. Only Python code can write to it meanwhile.
+        Some(unsafe { Self::new_leased(found, keeper, apart) })
     }
 
-    /// The view of the tensor of an argument.
+    /// The view of an argument's tensor.
     #[inline(never)]
-    fn of_any(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.tensor(object)?;
-        match Self::find(&tensor) {
-            // SAFETY: it is the tensor in which it was found.
-            Ok((found, apart)) => Ok(unsafe { Self::kept(found, Keeper::Tensor(tensor), apart) }),
-            Err(error) => Self::of_another(object, &error, &tensor),
+        match Self::find_array(&tensor) {
+            // SAFETY: `found` describes the tensor that the keeper owns.
+            Ok((found, apart)) => {
+                Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
+            }
+            Err(error) => Self::from_converted(object, &error, &tensor),
         }
     }
 
-    /// The view of what an argument is converted to, after its tensor was refused.
+    /// The view of the array that an argument is converted to, after its own tensor was refused.
     #[cold]
-    fn of_another(object: &Bound<'_, PyAny>, error: &Error, tensor: &Managed) -> PyResult<Self> {
+    fn from_converted(
+        object: &Bound<'_, PyAny>,
+        error: &Error,
+        tensor: &Managed,
+    ) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.another(object, error, &tensor.view())?;
-        Self::of(tensor)
+        Self::from_tensor(tensor)
             .map_err(|(error, tensor)| needs.refusal(object.py(), &error, &tensor.view()))
     }
 
-    /// Keeps a view apart from others: for its numbers from those of this thread, and for its promise from those of all
-    /// threads and modules. Where it is refused, nothing is kept.
+    /// Registers a view, to detect overlaps with those of this thread, and with a promise takes a lease, to exclude those of
+    /// all threads and modules. If one of the two fails, neither is kept.
     #[inline(always)]
-    pub(super) fn keep_apart(span: &Span) -> Result<Apart, Error> {
+    pub(super) fn guard_overlaps(span: &Span) -> Result<OverlapGuards, Error> {
         let registration = if O::MAY_OVERLAP {
             Registration::NONE
         } else {
-            Registration::of(span, V::WRITES)?
+            Registration::register(span, V::WRITES)?
         };
         let lease = if O::PROMISE {
-            Some(Lease::take(span, V::WRITES)?)
+            Some(Lease::new(span, V::WRITES)?)
         } else {
             None
         };
         Ok((registration, lease))
     }
 
-    /// The array that a tensor is, and what keeps it apart from others.
+    /// Describes a tensor's array, and keeps it apart from others.
     #[inline(always)]
-    fn find(tensor: &Managed) -> Result<(FoundBy<V>, Apart), Error> {
+    fn find_array(tensor: &Managed) -> Result<(FoundArray<V>, OverlapGuards), Error> {
         let found = Found::of_tensor(tensor, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return Err(tensor.view().not_contiguous());
         }
-        let apart = Self::keep_apart(found.span())?;
+        let apart = Self::guard_overlaps(found.span())?;
         Ok((found, apart))
     }
 
-    /// The view of a tensor, or the tensor and why there is none.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
-    pub(super) fn of(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        match Self::find(&tensor) {
-            // SAFETY: it is the tensor in which it was found.
-            Ok((found, apart)) => Ok(unsafe { Self::kept(found, Keeper::Tensor(tensor), apart) }),
+    /// The view of a tensor; or the tensor, and why it has no such view.
+    #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
+    pub(super) fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
+        match Self::find_array(&tensor) {
+            // SAFETY: `found` describes the tensor that the keeper owns.
+            Ok((found, apart)) => {
+                Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
+            }
             Err(error) => Err((error, tensor)),
         }
     }
 
+    /// Creates the view.
+    ///
     /// # Safety
     ///
-    /// The keeper keeps what was found.
+    /// The keeper keeps the memory of `found` alive.
     #[inline(always)]
-    pub(super) unsafe fn kept(
-        found: FoundBy<V>,
+    pub(super) unsafe fn new_leased(
+        found: FoundArray<V>,
         keeper: Keeper,
-        (registration, lease): Apart,
+        (registration, lease): OverlapGuards,
     ) -> Self {
-        // SAFETY: the caller's promise; it was found to be written if this kind does.
-        let mut view = unsafe { V::keep(found, keeper) };
+        // SAFETY: the keeper keeps the memory alive, by this function's contract; `find_array` checked that it may be written
+        // if this kind writes.
+        let mut view = unsafe { V::from_found(found, keeper) };
         if O::PROMISE {
-            // SAFETY: what the user promised with `Promise`; from other views with a promise the lease keeps it apart, as
-            // long as this one lives.
+            // SAFETY: the user's `Promise` excludes other code, and the lease excludes other views with a promise for as long
+            // as this view lives.
             view = unsafe { view.assume_unshared() };
         }
         Self {
@@ -263,7 +278,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
         }
     }
 
-    /// The tensor. Others may write to it again, whatever was promised of the view.
+    /// The tensor. Other code may write to it again, whatever was promised for the view.
     pub(super) fn into_managed(self) -> Result<Managed, Error>
     where
         V: IntoManaged,

@@ -1,19 +1,19 @@
-//! The views that are alive on each thread, so that an array that is written overlaps no other argument of its call.
+//! The views that are alive on each thread, to detect an argument that is written and overlaps another argument of the call.
 //!
-//! Without a promise such an overlap is no danger to memory, but a loop that reads what it has written gives other numbers. A
-//! call extracts its arguments one after another on one thread. So each thread has two lists of its own, of the views that
-//! read and of those that write, and no lock is taken. A view of a thread may be dropped on another one: a view has a slot,
-//! in memory that is never freed, and its drop does no more than to mark the slot as free.
+//! Without a promise such an overlap is memory-safe, but a loop that reads what it has written gives wrong results. The
+//! arguments of a call are extracted one after another on one thread. So each thread has two lists, one of views that read and
+//! one of views that write, and takes no lock. A view may be dropped on another thread than its own: it owns a slot, in memory
+//! that is never freed, and its drop only marks the slot as free.
 //!
 //! ```text
-//! thread ──> Rows ─┬─ reading ──> [slot, slot, ..]     a new `View` is compared with the slots of `writing`,
-//!                  └─ writing ──> [slot, ..]           a new `ViewMut` with both
-//!                                    ▲
-//! View ─────────────────────────── Registration       its drop, on any thread, frees the slot
+//! thread ──> ThreadSlots ─┬─ reading ──> [slot, slot, ..]     a new `View` is compared with the slots of `writing`,
+//!                         └─ writing ──> [slot, ..]           a new `ViewMut` with both
+//!                                           ▲
+//! View ────────────────────────────── Registration            its drop, on any thread, frees the slot
 //! ```
 //!
-//! A function of one `View` is called in the fewest instructions: as long as nothing is written on its thread, each call uses
-//! the slot of the call before ([`Last`]).
+//! The fast path is a function with one `View`: as long as nothing is written on its thread, each call reuses the slot of the
+//! previous call ([`LastSlot`]).
 
 use core::cell::{Cell, RefCell};
 
@@ -27,27 +27,27 @@ use crate::sync::{Mutex, shared_static};
 #[path = "live/models.rs"]
 mod models;
 
-/// A view that is alive, until this is dropped.
+/// A registered view: unregistered on drop.
 #[derive(Debug)]
 pub(super) struct Registration(Option<&'static Slot>);
 
 impl Registration {
-    /// Of a view that may overlap others.
+    /// For a view that may overlap others.
     pub(super) const NONE: Self = Self(None);
 
-    /// Adds a view to those that are alive on this thread.
+    /// Registers a view on this thread.
     ///
     /// # Errors
     ///
-    /// [`Error::Borrowed`] if one of them may share a byte with it, and one of the two writes; [`Error::OutOfMemory`].
+    /// [`Error::Borrowed`] if a registered view may share a byte with it, and one of the two writes; [`Error::OutOfMemory`].
     #[inline(always)]
-    pub(super) fn of(span: &Span, writes: bool) -> Result<Self, Error> {
+    pub(super) fn register(span: &Span, writes: bool) -> Result<Self, Error> {
         let last = if writes { None } else { LAST.get().0 };
         if let Some(slot) = last.filter(|slot| !slot.is_used()) {
-            slot.fill(span);
+            slot.set_span(span);
             return Ok(Self(Some(slot)));
         }
-        match add(span, writes) {
+        match register_in_lists(span, writes) {
             Ok(slot) => Ok(Self(slot)),
             Err(refused) => Err(refused.into()),
         }
@@ -58,27 +58,28 @@ impl Drop for Registration {
     #[inline]
     fn drop(&mut self) {
         if let Some(slot) = self.0 {
-            // The thread that reuses the slot reads nothing that this one has written.
+            // Orders the reads through this view before the writes of a view that is created after this one. The slot itself
+            // publishes no data.
             slot.is_used.store(false, Ordering::Release);
         }
     }
 }
 
-/// The slot in the list of this thread that was used last for a view that reads, if no view that writes was added since. The
-/// list has this slot also where it is free, so it can be used again without a look at the lists.
+/// The slot that was used last for a view that reads, if no view that writes has been added since. The list of this thread
+/// contains this slot even if it is free, so it can be reused without reading the lists.
 #[derive(Clone, Copy)]
-struct Last(Option<&'static Slot>);
+struct LastSlot(Option<&'static Slot>);
 
 #[inline(never)]
-fn add(span: &Span, writes: bool) -> Result<Option<&'static Slot>, Refused> {
-    // The lists are about to change.
-    LAST.set(Last(None));
-    // A thread that is about to end has no lists any more. No argument is extracted there.
+fn register_in_lists(span: &Span, writes: bool) -> Result<Option<&'static Slot>, RegisterError> {
+    // Cleared first, as the lists are about to change.
+    LAST.set(LastSlot(None));
+    // A thread that is ending has no lists any more. No argument is extracted there.
     let slot = ROWS.try_with(|rows| match rows.try_borrow_mut() {
         Ok(mut rows) => {
-            let slot = rows.add(span, writes)?;
+            let slot = rows.register_view(span, writes)?;
             if rows.writing.len == 0 {
-                LAST.set(Last(Some(slot)));
+                LAST.set(LastSlot(Some(slot)));
             }
             Ok(Some(slot))
         }
@@ -87,26 +88,26 @@ fn add(span: &Span, writes: bool) -> Result<Option<&'static Slot>, Refused> {
     slot.unwrap_or(Ok(None))
 }
 
-/// Why a view has no slot: an [`Error`] is too large to be passed in registers.
+/// Why a view is refused. An [`Error`] is too large to be returned in registers.
 #[derive(Clone, Copy)]
-enum Refused {
+enum RegisterError {
     Overlap,
     OutOfMemory,
 }
 
-impl From<Refused> for Error {
+impl From<RegisterError> for Error {
     #[cold]
-    fn from(refused: Refused) -> Self {
+    fn from(refused: RegisterError) -> Self {
         match refused {
-            Refused::Overlap => Self::Borrowed,
-            Refused::OutOfMemory => Self::OutOfMemory {
+            RegisterError::Overlap => Self::Borrowed,
+            RegisterError::OutOfMemory => Self::OutOfMemory {
                 bytes: size_of::<Slot>(),
             },
         }
     }
 }
 
-/// The span of a view. The numbers are written by the one thread whose list has the slot, while no view has it.
+/// The span of a view. The numbers are only written by the thread that has the slot in its list, while no view owns the slot.
 #[derive(Default, Debug)]
 struct Slot {
     is_used: AtomicBool,
@@ -123,7 +124,7 @@ impl Slot {
     }
 
     #[inline]
-    fn fill(&self, span: &Span) {
+    fn set_span(&self, span: &Span) {
         self.start.store(span.start, Ordering::Relaxed);
         self.end.store(span.end, Ordering::Relaxed);
         self.step.store(span.step, Ordering::Relaxed);
@@ -141,35 +142,35 @@ impl Slot {
     }
 }
 
-/// The lists of a thread.
+/// The two lists of a thread.
 #[derive(Debug)]
-struct Rows {
-    reading: Row,
-    writing: Row,
+struct ThreadSlots {
+    reading: SlotList,
+    writing: SlotList,
 }
 
-impl Rows {
-    fn add(&mut self, span: &Span, writes: bool) -> Result<&'static Slot, Refused> {
-        if self.writing.overlaps(span) || (writes && self.reading.overlaps(span)) {
-            return Err(Refused::Overlap);
+impl ThreadSlots {
+    fn register_view(&mut self, span: &Span, writes: bool) -> Result<&'static Slot, RegisterError> {
+        if self.writing.overlaps_any(span) || (writes && self.reading.overlaps_any(span)) {
+            return Err(RegisterError::Overlap);
         }
         let row = if writes {
             &mut self.writing
         } else {
             &mut self.reading
         };
-        row.add(span)
+        row.take_slot(span)
     }
 }
 
-/// Slots; those from `len` on are free, and of the others some may be.
+/// A list of slots. Those from `len` on are free; some of the others may be free too.
 #[derive(Debug)]
-struct Row {
+struct SlotList {
     slots: Vec<&'static Slot>,
     len: usize,
 }
 
-impl Row {
+impl SlotList {
     const fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -177,42 +178,43 @@ impl Row {
         }
     }
 
-    /// Forgets the last slots, as long as they are free.
+    /// Shortens the list by the free slots at its end.
     #[inline]
-    fn trim(&mut self) {
+    fn drop_free_tail(&mut self) {
         while self.len > 0 && !self.slots[self.len - 1].is_used() {
             self.len -= 1;
         }
     }
 
-    /// Whether a view of the list may share a byte with this one.
+    /// Whether a view of the list may share a byte with this span.
     #[inline]
-    fn overlaps(&mut self, span: &Span) -> bool {
-        self.trim();
-        self.len > 0 && self.any_overlaps(span)
+    fn overlaps_any(&mut self, span: &Span) -> bool {
+        self.drop_free_tail();
+        self.len > 0 && self.has_overlap(span)
     }
 
     #[cold]
-    fn any_overlaps(&self, span: &Span) -> bool {
+    fn has_overlap(&self, span: &Span) -> bool {
         let mut used = self.slots[..self.len].iter().filter(|slot| slot.is_used());
         used.any(|slot| slot.span().may_share_bytes(span))
     }
 
     #[inline]
-    fn add(&mut self, span: &Span) -> Result<&'static Slot, Refused> {
-        self.trim();
+    fn take_slot(&mut self, span: &Span) -> Result<&'static Slot, RegisterError> {
+        self.drop_free_tail();
         let slot = match self.slots.get(self.len) {
             Some(slot) => *slot,
             None => self.make_space()?,
         };
-        slot.fill(span);
+        slot.set_span(span);
         self.len += 1;
         Ok(slot)
     }
 
-    /// Moves the free slots to the end of the list, and if these are few, adds as many as there are. Gives the first of them.
+    /// Moves the free slots to the end of the list, and doubles the list if less than half of it is free. Returns the first
+    /// free slot.
     #[cold]
-    fn make_space(&mut self) -> Result<&'static Slot, Refused> {
+    fn make_space(&mut self) -> Result<&'static Slot, RegisterError> {
         self.len = 0;
         for at in 0..self.slots.len() {
             if self.slots[at].is_used() {
@@ -225,14 +227,14 @@ impl Row {
         }
         let more = self.slots.len().max(8);
         let reserved = self.slots.try_reserve(more);
-        reserved.map_err(|_| Refused::OutOfMemory)?;
+        reserved.map_err(|_| RegisterError::OutOfMemory)?;
         if let Ok(mut spare) = SPARE.try_lock() {
             take_free(&mut spare, more, &mut self.slots);
         }
         if self.len == self.slots.len() {
             let mut slots = Vec::new();
             let reserved = slots.try_reserve_exact(more);
-            reserved.map_err(|_| Refused::OutOfMemory)?;
+            reserved.map_err(|_| RegisterError::OutOfMemory)?;
             slots.resize_with(more, Slot::default);
             self.slots.extend(&*slots.leak());
         }
@@ -240,7 +242,7 @@ impl Row {
     }
 }
 
-/// Moves free slots from one list to another one that has space for them.
+/// Moves up to `most` free slots to a list that has capacity for them.
 fn take_free(from: &mut Vec<&'static Slot>, most: usize, to: &mut Vec<&'static Slot>) {
     let mut at = from.len();
     let wanted = to.len() + most;
@@ -253,22 +255,22 @@ fn take_free(from: &mut Vec<&'static Slot>, most: usize, to: &mut Vec<&'static S
 }
 
 shared_static! {
-    /// The slots of threads that have ended; of some the views are still alive.
+    /// The slots of threads that have ended; views may still own some of them.
     static SPARE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 }
 
 thread_local! {
-    // It has no destructor, so it is there as long as the thread.
-    static LAST: Cell<Last> = const { Cell::new(Last(None)) };
-    static ROWS: RefCell<Rows> = const {
-        RefCell::new(Rows { reading: Row::new(), writing: Row::new() })
+    // It has no destructor, so it can be accessed as long as the thread runs.
+    static LAST: Cell<LastSlot> = const { Cell::new(LastSlot(None)) };
+    static ROWS: RefCell<ThreadSlots> = const {
+        RefCell::new(ThreadSlots { reading: SlotList::new(), writing: SlotList::new() })
     };
 }
 
-impl Drop for Rows {
+impl Drop for ThreadSlots {
     fn drop(&mut self) {
-        LAST.set(Last(None));
-        // Where the list is locked, as in a child that was forked meanwhile, or cannot grow, the slots are lost.
+        LAST.set(LastSlot(None));
+        // If the list is locked (in a forked child) or cannot grow, the slots are leaked.
         let Ok(mut spare) = SPARE.try_lock() else {
             return;
         };

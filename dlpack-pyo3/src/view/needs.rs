@@ -9,9 +9,9 @@ use dlpack_core::{DataType, Error, Managed, TensorRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::{intern, prelude::*, types::PyDict};
 
-use crate::error::{Tuple, fail, refuse};
-use crate::import::{from_dlpack, take};
-use crate::library::{lossy::Loss, torch};
+use crate::error::{DisplayTuple, fail, raise_core_error};
+use crate::import::{from_dlpack, import_if_array};
+use crate::library::{lossy::Loss, numpy, torch};
 
 /// What a view needs of its argument.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Needs {
     /// The tensor of an argument, or of what it was converted to.
     #[inline(always)]
     pub(super) fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
-        match take(object) {
+        match import_if_array(object) {
             Ok(Some(tensor)) => Ok(tensor),
             Ok(None) => self.without(object, None),
             Err(error) => self.without(object, Some(error)),
@@ -46,9 +46,9 @@ impl Needs {
     fn without(&self, object: &Bound<'_, PyAny>, error: Option<PyErr>) -> PyResult<Managed> {
         match error {
             // `numpy.asarray` reads some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
-            Some(error) if !self.convert || torch::is_tensor(object) => {
-                Err(self.loss(object).unwrap_or(error))
-            }
+            Some(error) if !self.convert || torch::is_torch_tensor(object) => Err(self
+                .loss(object)
+                .unwrap_or_else(|| self.refused(object, error))),
             _ if self.convert => self.converted(object),
             _ => Err(self.no_array(object)),
         }
@@ -94,8 +94,32 @@ impl Needs {
     #[cold]
     pub(super) fn loss(&self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
         let py = object.py();
-        let loss = Loss::of(object).ok()??;
-        Some(fail!(py, PyTypeError: "expected {self}, found {loss}").fetch(py))
+        let loss = Loss::of_object(object).ok()??;
+        Some(fail!(py, PyTypeError: "expected {self}, found {loss}").take_exception(py))
+    }
+
+    /// What is raised for an array that its own library refuses to export: the library's error, unless the data type of a NumPy
+    /// array is the reason.
+    #[cold]
+    fn refused(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+        let py = object.py();
+        let Ok(Some(dtype)) = numpy::unsupported_dtype(object) else {
+            return error;
+        };
+        let raised = fail!(py, PyTypeError:
+            "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion());
+        let raised = raised.take_exception(py);
+        raised.set_cause(py, Some(error));
+        raised
+    }
+
+    /// How an array of another data type is converted.
+    fn conversion(&self) -> String {
+        let library = if self.cuda { "CuPy" } else { "NumPy" };
+        format!(
+            "convert it first, in {library} by x.astype('{}')",
+            self.dtype
+        )
     }
 
     /// What is raised for an object that is no array.
@@ -105,18 +129,23 @@ impl Needs {
         let raised = if self.cuda {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
                 or the like, such as cupy.asarray(x, dtype='{dtype}')")
+        } else if class.hasattr(intern!(py, "to_numpy")).unwrap_or(false) {
+            fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass \
+                x.to_numpy()")
         } else {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
                 array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype='{dtype}')")
         };
-        raised.fetch(py)
+        raised.take_exception(py)
     }
 
     /// What is raised for an array that does not fit. `TypeError`, to which PyO3 adds the name of the argument.
     #[cold]
     pub(super) fn refusal(&self, py: Python<'_>, error: &Error, found: &TensorRef<'_>) -> PyErr {
-        let (dtype, shape) = (found.dtype(), Tuple(found.shape()));
+        let (dtype, shape) = (found.dtype(), DisplayTuple(found.shape()));
         let raised = match error {
+            Error::WrongDataType { .. } if dtype != self.dtype => fail!(py, PyTypeError:
+                "expected {self}, found one of {dtype} of shape {shape}; {}", self.conversion()),
             Error::WrongDataType { .. } | Error::Rank { .. } | Error::Extent { .. } => {
                 fail!(py, PyTypeError: "expected {self}, found one of {dtype} of shape {shape}")
             }
@@ -133,15 +162,15 @@ impl Needs {
             }
             Error::NotContiguous { .. } => fail!(py, PyTypeError:
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
-                 {}.ascontiguousarray(x)", Tuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
+                 {}.ascontiguousarray(x)", DisplayTuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
             Error::Borrowed => fail!(py, PyTypeError:
                 "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that does, \
                  and one of the two is written; pass a copy of it{}",
                 if self.promise { "" } else { ", or allow it in Rust by `view::MayOverlap`" }),
-            Error::NoLeaseTable { .. } | Error::OutOfMemory { .. } => refuse(py, error),
+            Error::NoLeaseTable { .. } | Error::OutOfMemory { .. } => raise_core_error(py, error),
             _ => fail!(py, PyTypeError: "expected {self}, found one of shape {shape}: {error}"),
         };
-        raised.fetch(py)
+        raised.take_exception(py)
     }
 }
 
@@ -150,7 +179,7 @@ impl Needs {
     /// What is raised for an array that is not on a GPU.
     #[cold]
     pub(super) fn elsewhere(&self, py: Python<'_>, device: Device) -> PyErr {
-        fail!(py, PyTypeError: "expected {self}, found one on {device}; copy it to the device first").fetch(py)
+        fail!(py, PyTypeError: "expected {self}, found one on {device}; copy it to the device first").take_exception(py)
     }
 }
 

@@ -1,13 +1,13 @@
-//! What a view may ask beside type and rank.
+//! Options of a view, besides element type and rank.
 #![expect(unsafe_code, reason = "a promise is an unsafe trait")]
 
-/// What a [`View`](crate::View) asks beside type and rank: nothing (`()`), [`Contiguous`], [`Convert`], [`MayOverlap`], a
-/// [`Promise`], or a tuple of these.
+/// Requirements of a [`View`](crate::View) besides element type and rank: none (`()`), [`Contiguous`], [`Convert`],
+/// [`MayOverlap`], a [`Promise`], or a tuple of these.
 pub trait Options: sealed::Options {}
 
 impl<O: sealed::Options> Options for O {}
 
-/// Options of an array that is written in place: all but [`Convert`], as what is written to a copy is lost.
+/// Options of an array that is written in place: all but [`Convert`], because writes to its copy would be lost.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no option of an array that is written",
     label = "expected `Contiguous`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
@@ -18,7 +18,7 @@ pub trait InPlace: Options + sealed::InPlace {}
 #[diagnostic::do_not_recommend]
 impl<O: Options + sealed::InPlace> InPlace for O {}
 
-/// The elements have to lie one after another, the last axis fastest.
+/// The elements are contiguous, in C order.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{View, view::Contiguous};
@@ -32,8 +32,8 @@ impl<O: Options + sealed::InPlace> InPlace for O {}
 #[derive(Debug)]
 pub struct Contiguous;
 
-/// What is no such array is made one: a list, a number, an array of another type. NumPy does it
-/// (`numpy.asarray(x, dtype)`), with a copy, and cuts off fractions where integers are needed.
+/// An argument that does not fit is converted: a list, a number, an array of another type. NumPy makes the copy
+/// (`numpy.asarray(x, dtype)`), and truncates fractions if integers are required.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{View, view::Convert};
@@ -48,19 +48,19 @@ pub struct Contiguous;
 #[derive(Debug)]
 pub struct Convert;
 
-/// The array may share memory with other arguments, although one of them is written; or the view is kept.
+/// The array may share memory with other arguments, even if one of them is written. Use it for views that are kept, too.
 ///
-/// Without this option a view is refused that overlaps another view on the same thread, if one of the two writes. A call gets
-/// its arguments on one thread, so `axpy(2.0, x[::-1], x)` is a `TypeError`, and not a wrong result: the loop would read
-/// elements that it has already written. Two arrays that are only read may always overlap, and what lies between the
-/// elements of the other, as the columns of a matrix do, does not overlap. It is enough that one of the two views has the option.
+/// Without this option a view is refused if it overlaps another view on the same thread and one of the two writes. The
+/// arguments of a call are extracted on one thread, so `axpy(2.0, x[::-1], x)` is a `TypeError` instead of a wrong result: the
+/// loop would read elements that it has already written. Two arrays that are only read may always overlap. Arrays that
+/// interleave, such as the columns of a matrix, do not overlap. It suffices if one of the two views has the option.
 ///
-/// | take it where | because |
+/// | use it if | because |
 /// |---|---|
-/// | the result is right in spite of it: each element is read before it is written, and not again | `add_to(x, x)` is then what the caller means |
-/// | a view is kept in a struct | the check holds as long as the view lives, so nothing could be written to that array on this thread by a view |
+/// | the result is right in spite of the overlap: each element is read before it is written, and not again | `add_to(x, x)` is then what the caller means |
+/// | a view is kept in a struct | the check lasts as long as the view, so no other view on this thread could write to that array |
 ///
-/// It says nothing of soundness: views without a [`Promise`] never need it, and those with one are kept apart all the same.
+/// The option is not about soundness: views without a [`Promise`] never need it, and views with one are kept apart in any case.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{View, ViewMut, view::MayOverlap};
@@ -75,7 +75,7 @@ pub struct Convert;
 ///     }
 /// }
 ///
-/// /// Sees what others write to its weights, and does not hinder them.
+/// /// Sees what other code writes to its weights, and does not prevent it.
 /// #[pyclass(frozen)]
 /// struct Model {
 ///     weights: View<f64, 2, MayOverlap>,
@@ -89,21 +89,21 @@ pub struct MayOverlap;
     label = "expected `Contiguous`, `Convert`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
     note = "with `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}` you promise that nobody else writes; its documentation says more"
 )]
-/// A promise that your crate gives once, on a type of its own: nobody writes to the arrays of its views while these live,
-/// and to those that it writes nobody else has access.
+/// A promise that a crate makes once, on a type of its own: while its views live, no other code writes to their arrays, and no
+/// other code accesses the arrays that they write to.
 ///
-/// Then `as_slice`, `as_mut_slice`, `as_ndarray` and the like work for every argument, and all reading is as fast as that of
-/// a slice. Two views with a promise over the same memory, one of which is a [`ViewMut`](crate::ViewMut), are refused when
-/// the second is made, in whichever extension module, interpreter or thread. That one function gets the same array twice is no
-/// reason not to give it, then.
+/// With it, `as_slice`, `as_mut_slice`, `as_ndarray` and the like work for every argument, and all reads are as fast as those
+/// of a slice. Two views with a promise over the same memory are refused when the second is created, if one of them is a
+/// [`ViewMut`](crate::ViewMut), in any extension module, interpreter or thread. A call that passes the same array twice
+/// therefore does not break the promise.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{ViewMut, View, view::Promise};
 /// use pyo3::prelude::*;
 ///
-/// /// The functions of this module hold the GIL, keep no views, and call no Python.
+/// /// The functions of this module hold the GIL, keep no views, and do not call Python.
 /// struct Undisturbed;
-/// // SAFETY: so no Python code runs while they do. Other threads that write without the GIL are documented to be an error.
+/// // SAFETY: so no Python code runs while they do. The docs forbid other threads to write to the arrays without the GIL.
 /// unsafe impl Promise for Undisturbed {}
 ///
 /// #[pyfunction]
@@ -115,22 +115,23 @@ pub struct MayOverlap;
 ///
 /// # Safety
 ///
-/// While a [`View`](crate::View) with this option lives, nobody writes to its elements, but Rust code through that view; while
-/// a [`ViewMut`](crate::ViewMut) does, nobody else reads them either. Nobody is Rust code, Python code, other libraries, other
-/// threads. Other views with a promise need not be thought of, if they name the elements by the same addresses: they are kept
-/// apart.
+/// While a [`View`](crate::View) with this option lives, its elements are only written by Rust code through that view. While a
+/// [`ViewMut`](crate::ViewMut) lives, its elements are not read by other code either. Other code means Rust code, Python code,
+/// other libraries and other threads. Other views with a promise are an exception, if they refer to the elements by the same
+/// addresses: they are kept apart.
 ///
-/// That is all that is checked. These have to be ruled out by who promises, or by who calls:
+/// Nothing else is checked. The crate that promises, or its callers, must rule out:
 ///
 /// | not detected | because |
 /// |---|---|
 /// | one file mapped twice (`np.memmap(file, mode="r+")`, `mmap`) | the same bytes have two addresses, so two arguments look like two arrays |
-/// | a `SharedMemory` attached twice, or memory that was remapped (`mremap`, `memfd`) | as above |
-/// | other processes that have the file or the memory | no address of theirs is known here |
+/// | a `SharedMemory` attached twice, or memory that was remapped (`mremap`, `memfd`) | the same bytes have two addresses |
+/// | other processes that have the file or the memory | their addresses are unknown here |
 /// | views without a promise that are [`MayOverlap`], or on another thread | they have no lease |
-/// | rust-numpy's `PyReadonlyArray`, pybind11, Cython, NumPy itself | they know nothing of these leases |
+/// | rust-numpy's `PyReadonlyArray`, pybind11, Cython, NumPy itself | they do not use these leases |
 ///
-/// Where another extension module has leases of a form that this version does not know, a view with a promise is refused with a
+/// If another extension module has leases of a form that this version does not know, a view with a promise is refused with a
+/// `RuntimeError`.
 /// `RuntimeError`.
 pub unsafe trait Promise {}
 
@@ -138,13 +139,13 @@ pub(crate) mod sealed {
     pub trait InPlace {}
 
     pub trait Options {
-        /// Elements one after another.
+        /// The elements are contiguous, in C order.
         const CONTIGUOUS: bool = false;
-        /// What does not fit goes through `numpy.asarray`.
+        /// An argument that does not fit is converted by `numpy.asarray`.
         const CONVERT: bool = false;
-        /// Views of this thread are not searched for one that overlaps it.
+        /// The view is not checked for overlaps with other views of this thread.
         const MAY_OVERLAP: bool = false;
-        /// Somebody promised that nobody else has the memory.
+        /// The user promised that no other code accesses the memory.
         const PROMISE: bool = false;
     }
 }

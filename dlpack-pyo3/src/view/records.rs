@@ -13,13 +13,13 @@ use dlpack_core::element::RecordLayout;
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
 
-use crate::error::{Tuple, fail};
+use crate::error::{DisplayTuple, fail};
 use crate::import::numpy::{Snapshot, snapshot};
 use crate::library::{lossy::Loss, numpy, structured};
-use crate::view::leased::{Keeper, Kind, Leased};
+use crate::view::leased::{HostView, Keeper, Leased};
 use crate::view::options::Options;
 
-impl<V: Kind, O: Options> Leased<V, O> {
+impl<V: HostView, O: Options> Leased<V, O> {
     /// The view of a structured array.
     #[inline(never)]
     pub(super) fn of_records(
@@ -58,7 +58,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
             };
             return Err(needs.refusal(object, &error, &shape));
         }
-        let apart = Self::keep_apart(found.span());
+        let apart = Self::guard_overlaps(found.span());
         let apart = apart.map_err(|error| needs.refusal(object, &error, &shape))?;
         let keeper = Keeper::Numpy {
             array: keeper,
@@ -66,7 +66,7 @@ impl<V: Kind, O: Options> Leased<V, O> {
         };
         // SAFETY: references to the array that keeps the memory, in which so many bytes lie at each index as its data type has
         // and a record takes. What else writes there is Python's.
-        Ok(unsafe { Self::kept(found, keeper, apart) })
+        Ok(unsafe { Self::new_leased(found, keeper, apart) })
     }
 }
 
@@ -85,7 +85,7 @@ impl NeedsRecords {
         let py = object.py();
         numpy::was_found(py);
         // The mask of a masked array would be lost.
-        if let Some(loss) = Loss::of(object)? {
+        if let Some(loss) = Loss::of_object(object)? {
             return Err(self.fail(object, &format!("found {loss}")));
         }
         if let Some(snapshot) = snapshot(object) {
@@ -103,14 +103,14 @@ impl NeedsRecords {
         let array = numpy::asarray(&buffer)?;
         snapshot(&array).ok_or_else(|| {
             let text = "this NumPy has another C API than versions 1 and 2, which are known here";
-            fail!(py, PyImportError: "{text}").fetch(py)
+            fail!(py, PyImportError: "{text}").take_exception(py)
         })
     }
 
     #[cold]
     fn fail(&self, object: &Bound<'_, PyAny>, found: &str) -> PyErr {
         let py = object.py();
-        fail!(py, PyTypeError: "expected {}, {found}", self.text()).fetch(py)
+        fail!(py, PyTypeError: "expected {}, {found}", self.text()).take_exception(py)
     }
 
     /// As in "an array of records `Trade` of shape (_,)".
@@ -131,8 +131,8 @@ impl NeedsRecords {
         let (text, shape) = (self.text(), wide(shape));
         match structured::side_by_side(self.layout, dtype) {
             Ok(table) => fail!(py, PyTypeError:
-                "expected {text}, found one of shape {} whose items differ:{table}", Tuple(&shape))
-            .fetch(py),
+                "expected {text}, found one of shape {} whose items differ:{table}", DisplayTuple(&shape))
+            .take_exception(py),
             Err(error) => error,
         }
     }
@@ -141,7 +141,7 @@ impl NeedsRecords {
     #[cold]
     fn refusal(&self, object: &Bound<'_, PyAny>, error: &Error, shape: &[isize]) -> PyErr {
         let shape = wide(shape);
-        let shape = Tuple(&shape);
+        let shape = DisplayTuple(&shape);
         let found = match error {
             Error::Rank { .. } => format!("found one of shape {shape}"),
             Error::ReadOnly => {
@@ -153,7 +153,7 @@ impl NeedsRecords {
             Error::NotContiguous { strides, .. } => format!(
                 "contiguous in row-major order, found one of shape {shape} with byte strides {}; pass \
                  numpy.ascontiguousarray(x)",
-                Tuple(strides)
+                DisplayTuple(strides)
             ),
             Error::Borrowed => format!(
                 "that shares no memory with another argument or a kept view, found one of shape {shape} that does, and one of \

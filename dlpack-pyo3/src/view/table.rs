@@ -1,14 +1,14 @@
-//! The one table of leases of a process, which all extension modules that are built with this crate share.
+//! The table of leases of a process, shared by all extension modules that are built with this crate.
 //!
-//! Each module has a table of its own. The first module that needs one puts a capsule with the C interface of its table into
-//! the dict of the main interpreter, where no Python code reaches it. All others find it there, and use the functions of
-//! that module, whatever version of this crate it was built with. CPython never unloads an extension module, so interface
-//! and table live as long as the process, and a lease is given back without Python, also while the interpreter ends.
+//! Each module has a table of its own. The first module that needs one stores a capsule with the C interface of its table in
+//! the dict of the main interpreter, which Python code cannot access. All other modules find it there, and use the functions of
+//! that module, whatever version of this crate it was built with. CPython never unloads an extension module, so the interface
+//! and the table live as long as the process. A lease is released without Python, also during interpreter shutdown.
 //!
 //! | change | version |
 //! |---|---|
-//! | another meaning of the functions, another `Span` | `major`: a module refuses views with a promise if the table has another one |
-//! | functions behind the known ones | `minor` |
+//! | the functions or `Span` change their meaning | `major`: a module refuses views with a promise if the table has another one |
+//! | functions are added at the end | `minor` |
 #![expect(
     unsafe_code,
     reason = "shares C functions with other extension modules"
@@ -26,13 +26,13 @@ use dlpack_core::binding::{LeaseTable, Leases, Span, TableLock};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, prelude::*};
 
-use crate::{error::forget_error, hidden::address_of, values::string};
+use crate::{capi::address_of, error::discard_error, values::new_string};
 
 const MAJOR: u32 = 1;
 const MINOR: u32 = 0;
 const NAME: &CStr = c"dlpack_pyo3.leases";
 
-/// What [`Interface::take`] answers.
+/// The results of [`LeaseInterface::take_lease`].
 const TAKEN: c_int = 0;
 const BORROWED: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
@@ -40,21 +40,21 @@ const OUT_OF_MEMORY: c_int = 2;
 /// The functions of a table.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Interface {
-    /// Both numbers stand here in every version.
+pub(super) struct LeaseInterface {
+    /// Both numbers are at these offsets in every version.
     major: u32,
     minor: u32,
-    /// Writes a token, and returns one of the three constants above.
+    /// Writes a token, and returns `TAKEN`, `BORROWED` or `OUT_OF_MEMORY`.
     take: unsafe extern "C" fn(span: *const Span, writes: c_int, token: *mut u64) -> c_int,
-    /// Gives the lease of a token back, once, on any thread.
+    /// Releases the lease of a token, once, on any thread.
     give_back: unsafe extern "C" fn(token: u64),
 }
 
-impl Interface {
-    /// Takes a lease, and gives its token.
-    pub(super) fn take(&self, span: &Span, writes: bool) -> Result<u64, Error> {
+impl LeaseInterface {
+    /// Takes a lease, and returns its token.
+    pub(super) fn take_lease(&self, span: &Span, writes: bool) -> Result<u64, Error> {
         let mut token = 0;
-        // SAFETY: version 1 of this function reads the span, and writes a token; both are places of that type.
+        // SAFETY: this function of version 1 reads a span and writes a token; both pointers are valid for that.
         let status = unsafe { (self.take)(span, c_int::from(writes), &raw mut token) };
         match status {
             TAKEN => Ok(token),
@@ -65,17 +65,17 @@ impl Interface {
         }
     }
 
-    /// Gives a lease back that this table has given.
-    pub(super) fn give_back(&self, token: u64) {
-        // SAFETY: version 1 of this function takes any number, and the module that has it is never unloaded.
+    /// Releases a lease of this table.
+    pub(super) fn release_lease(&self, token: u64) {
+        // SAFETY: this function of version 1 accepts any number, and the module that defines it is never unloaded.
         unsafe { (self.give_back)(token) };
     }
 }
 
-/// Our own table, which is not used if another module has put its own into the interpreter.
+/// The table of this module, which is unused if another module has stored its own in the interpreter.
 static TABLE: LeaseTable<ProcessLock> = LeaseTable::new(ProcessLock(Mutex::new(Leases::new())));
 
-static INTERFACE: Interface = Interface {
+static INTERFACE: LeaseInterface = LeaseInterface {
     major: MAJOR,
     minor: MINOR,
     take,
@@ -87,7 +87,7 @@ unsafe extern "C" fn take(span: *const Span, writes: c_int, token: *mut u64) -> 
     let span = unsafe { span.read() };
     match TABLE.take(span, writes != 0, process::id()) {
         Ok(taken) => {
-            // SAFETY: the caller passes a place for a token.
+            // SAFETY: the caller passes a pointer to a token, valid for writes.
             unsafe { token.write(taken) };
             TAKEN
         }
@@ -100,7 +100,7 @@ unsafe extern "C" fn give_back(token: u64) {
     TABLE.give_back(token);
 }
 
-/// The lock is held for a few instructions at a time. In a child that was forked in between it stays locked.
+/// A lock that is held for a few instructions at a time. In a child that was forked meanwhile it stays locked.
 struct ProcessLock(Mutex<Leases>);
 
 impl ProcessLock {
@@ -108,7 +108,7 @@ impl ProcessLock {
         for turn in 0..2000 {
             match self.0.try_lock() {
                 Ok(leases) => return Some(leases),
-                // Nothing panics between two changes of the list.
+                // Nothing panics between two changes of the list, so it is consistent.
                 Err(TryLockError::Poisoned(leases)) => return Some(leases.into_inner()),
                 Err(TryLockError::WouldBlock) if turn < 1000 => thread::yield_now(),
                 Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
@@ -124,8 +124,8 @@ impl TableLock for ProcessLock {
     }
 }
 
-/// The interface that was found in the interpreter; null until then.
-static FOUND: AtomicPtr<Interface> = AtomicPtr::new(null_mut());
+/// The interface that was found in the interpreter; null before the first lookup.
+static FOUND: AtomicPtr<LeaseInterface> = AtomicPtr::new(null_mut());
 
 /// The table of this process.
 ///
@@ -133,50 +133,50 @@ static FOUND: AtomicPtr<Interface> = AtomicPtr::new(null_mut());
 ///
 /// [`Error::NoLeaseTable`] if it cannot be found, or if it is the table of a module with another major version.
 #[inline]
-pub(super) fn of_process() -> Result<&'static Interface, Error> {
+pub(super) fn process_table() -> Result<&'static LeaseInterface, Error> {
     let found = FOUND.load(Ordering::Acquire);
     // SAFETY: null, or the address of an interface of our major version, which is never freed.
-    unsafe { found.as_ref() }.map_or_else(find, Ok)
+    unsafe { found.as_ref() }.map_or_else(find_table, Ok)
 }
 
 #[cold]
-fn find() -> Result<&'static Interface, Error> {
-    // A view may be made on a thread that is not attached to the interpreter.
+fn find_table() -> Result<&'static LeaseInterface, Error> {
+    // A view may be created on a thread that is not attached to the interpreter.
     let found = Python::try_attach(find_in_interpreter);
     let found = found.unwrap_or(Err("Python is not running"));
     let found = found.map_err(|why| Error::NoLeaseTable { why })?;
     FOUND.store(found, Ordering::Release);
-    // SAFETY: `find_in_interpreter` gives the address of an interface of our major version, which is never freed.
+    // SAFETY: `find_in_interpreter` returns the address of an interface of our major version, which is never freed.
     Ok(unsafe { &*found })
 }
 
-/// The address of the table that the interpreter has, which is ours if there was none; or why there is none.
-fn find_in_interpreter(py: Python<'_>) -> Result<*mut Interface, &'static str> {
+/// The address of the table in the interpreter, where ours is stored if there was none; or why it cannot be used.
+fn find_in_interpreter(py: Python<'_>) -> Result<*mut LeaseInterface, &'static str> {
     let failed = |error| {
-        forget_error(py, error);
+        discard_error(py, error);
         "the interpreter has no memory for their table"
     };
     let dict = main_dict(py)?;
     let ours = (&raw const INTERFACE).cast_mut().cast::<c_void>();
-    // SAFETY: attached; an address that is not null, a name that lives as long as the process, and nothing to destroy.
+    // SAFETY: attached, as `py` shows; the address is not null, and the name is static. The capsule has no destructor.
     let ours = unsafe { ffi::PyCapsule_New(ours, NAME.as_ptr(), None) };
-    // SAFETY: attached; a new reference, or null with an exception.
+    // SAFETY: attached, as `py` shows; a new reference, or null with an exception.
     let ours = unsafe { Bound::from_owned_ptr_or_err(py, ours) }.map_err(failed)?;
-    // Not by `intern!`, whose lock lets other threads run: a child that is forked meanwhile would wait for it forever.
-    let [set, key] = ["setdefault", "dlpack_pyo3.leases"].map(|text| string(py, text));
+    // `intern!` would take a lock that lets other threads run: a child that is forked meanwhile would wait for it forever.
+    let [set, key] = ["setdefault", "dlpack_pyo3.leases"].map(|text| new_string(py, text));
     let (set, key) = (set.map_err(failed)?, key.map_err(failed)?);
-    // Of two modules that do this at the same time one is the first.
+    // If two modules do this at the same time, `setdefault` keeps the first.
     let found = dict.call_method1(set, (key, ours));
     let found = found.map_err(failed)?;
     let found = found.cast_into::<PyCapsule>();
     let found = found.map_err(|_| "their table is no capsule")?;
-    // SAFETY: attached; a capsule. It raises nothing.
+    // SAFETY: attached, as `py` shows; a valid capsule, for which this raises no exception.
     if unsafe { ffi::PyCapsule_IsValid(found.as_ptr(), NAME.as_ptr()) } == 0 {
         return Err("the capsule of their table has another name");
     }
-    // SAFETY: attached; a capsule of this name.
+    // SAFETY: attached, as `py` shows; a capsule of this name.
     let address = unsafe { ffi::PyCapsule_GetPointer(found.as_ptr(), NAME.as_ptr()) };
-    // SAFETY: an interface begins with its major version, in every version.
+    // SAFETY: an interface of every version starts with its major version.
     let major = unsafe { address.cast::<u32>().read() };
     if major != MAJOR {
         return Err(
@@ -187,42 +187,43 @@ fn find_in_interpreter(py: Python<'_>) -> Result<*mut Interface, &'static str> {
     Ok(address.cast())
 }
 
-/// The dict of the main interpreter, for extension modules to keep things in.
+/// The main interpreter's dict for extension modules.
 fn main_dict(py: Python<'_>) -> Result<Bound<'_, PyDict>, &'static str> {
-    // SAFETY: attached.
+    // SAFETY: attached, as `py` shows.
     let mut interpreter = unsafe { ffi::PyInterpreterState_Get() };
-    // SAFETY: attached, to this interpreter.
+    // SAFETY: attached to this interpreter, as `py` shows.
     if unsafe { ffi::PyInterpreterState_GetID(interpreter) } != 0 {
         interpreter = main_interpreter(py)?;
     }
-    // SAFETY: an interpreter that is alive; a borrowed reference, or null without an exception.
+    // SAFETY: the interpreter is alive; the result is a borrowed reference, or null without an exception.
     let dict = unsafe { ffi::PyInterpreterState_GetDict(interpreter) };
-    // SAFETY: as above; the interpreter holds its dict while this thread has the lock of all interpreters.
+    // SAFETY: a borrowed reference or null. The interpreter keeps its dict while this thread holds the lock of all
+    // interpreters.
     let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, dict) };
     let dict = dict.and_then(|dict| dict.cast_into::<PyDict>().ok());
     dict.ok_or("the interpreter has no dict for their table")
 }
 
-/// The main interpreter, seen from another one: memory belongs to all of them.
+/// The main interpreter, from a sub-interpreter: both share the process's memory, so the table must be shared too.
 fn main_interpreter(py: Python<'_>) -> Result<*mut ffi::PyInterpreterState, &'static str> {
     type Main = unsafe extern "C" fn() -> *mut ffi::PyInterpreterState;
     const FAILED: &str = "a subinterpreter cannot reach the table of the main interpreter";
 
-    // From Python 3.12 on an interpreter may have a lock of its own, so nothing of another one can be used.
+    // From Python 3.12 on an interpreter may have its own lock, so objects of the main interpreter cannot be used from it.
     if py.version_info() >= (3, 12) {
         return Err(FAILED);
     }
     match address_of(py, "PyInterpreterState_Main") {
         Ok(address) if address != 0 => {
             let function = core::ptr::with_exposed_provenance_mut::<c_void>(address);
-            // SAFETY: the address of that function of C, which every Python has.
+            // SAFETY: the address of this C function, which has this signature in every Python version.
             let function = unsafe { core::mem::transmute::<*mut c_void, Main>(function) };
-            // SAFETY: always allowed.
+            // SAFETY: may be called on any thread.
             Ok(unsafe { function() })
         }
         Ok(_) => Err(FAILED),
         Err(error) => {
-            forget_error(py, error);
+            discard_error(py, error);
             Err(FAILED)
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, DriverError, sys};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyLookupError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::kernels::{Kernels, driver_is_here};
@@ -19,25 +19,37 @@ pub(crate) fn failed(error: DriverError) -> PyErr {
     PyRuntimeError::new_err(format!("{error:?}"))
 }
 
-/// The GPU, which is opened once.
-pub(crate) fn gpu() -> PyResult<&'static Gpu> {
-    static GPU: OnceLock<Result<Gpu, String>> = OnceLock::new();
-    GPU.get_or_init(open)
-        .as_ref()
-        .map_err(|reason| PyRuntimeError::new_err(reason.clone()))
+/// Why no GPU can be used.
+enum Unusable {
+    /// There is no driver, or no device.
+    Missing(String),
+    Failing(String),
 }
 
-fn open() -> Result<Gpu, String> {
+/// The GPU, which is opened once. `LookupError` if there is none, `RuntimeError` if its driver fails.
+pub(crate) fn gpu() -> PyResult<&'static Gpu> {
+    static GPU: OnceLock<Result<Gpu, Unusable>> = OnceLock::new();
+    GPU.get_or_init(open).as_ref().map_err(|why| match why {
+        Unusable::Missing(why) => PyLookupError::new_err(why.clone()),
+        Unusable::Failing(why) => PyRuntimeError::new_err(why.clone()),
+    })
+}
+
+fn open() -> Result<Gpu, Unusable> {
+    use sys::CUresult::{CUDA_ERROR_NO_DEVICE, CUDA_ERROR_STUB_LIBRARY};
     if !driver_is_here() {
-        return Err("there is no libcuda here".into());
+        return Err(Unusable::Missing("there is no libcuda here".into()));
     }
-    let text = |error: DriverError| format!("{error:?}");
-    let context = CudaContext::new(0).map_err(text)?;
-    let kernels = Kernels::load(&context).map_err(text)?;
+    let unusable = |error: DriverError| match error.0 {
+        CUDA_ERROR_NO_DEVICE | CUDA_ERROR_STUB_LIBRARY => Unusable::Missing(format!("{error:?}")),
+        _ => Unusable::Failing(format!("{error:?}")),
+    };
+    let context = CudaContext::new(0).map_err(unusable)?;
+    let kernels = Kernels::load(&context).map_err(unusable)?;
     Ok(Gpu { context, kernels })
 }
 
-/// The name of the GPU, its architecture, and the version of the driver. `RuntimeError` without one.
+/// The name of the GPU, its architecture, and the version of the driver. `LookupError` without one.
 #[pyfunction]
 pub(crate) fn describe() -> PyResult<(String, (i32, i32), i32)> {
     let gpu = gpu()?;

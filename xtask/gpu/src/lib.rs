@@ -20,7 +20,10 @@ mod dlpack_gpu {
     #[pymodule_export]
     use crate::kernels::faults;
     #[pymodule_export]
-    use crate::producers::{Immediate, Managed, Pinned, Prod, captured, collect, release_captured};
+    use crate::producers::{
+        Immediate, Managed, Pinned, Prod, Rocm, captured, collect, collect_in_background,
+        release_captured, retained,
+    };
     #[pymodule_export]
     use crate::queue::Stream;
     #[pymodule_export]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::{
     CudaSlice, CudaStream, DevicePtrMut, DriverError, PinnedHostSlice, UnifiedSlice, sys,
 };
-use dlpack_pyo3::{DLPack, dlpack_pymethods};
+use dlpack_pyo3::{DLPack, Device, DeviceType, StreamHandle, dlpack_pymethods};
 use pyo3::prelude::*;
 
 use crate::device::{failed, gpu};
@@ -133,6 +133,55 @@ impl Managed {
     fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
         spin_write(&self.on, &mut self.data, nanoseconds, value)
     }
+}
+
+/// Memory of a GPU of AMD, by its address. The script frees it, when no consumer uses it any more.
+#[pyclass(frozen, module = "dlpack_gpu")]
+#[derive(DLPack)]
+#[dlpack(
+    // SAFETY: the script passes memory of so many elements, and frees it after its consumers are done.
+    unsafe(data = core::ptr::with_exposed_provenance::<f32>(self.address), len = self.items),
+    device = Device::new(DeviceType::ROCM, 0),
+    stream = self.stream
+)]
+pub(crate) struct Rocm {
+    address: usize,
+    items: usize,
+    stream: StreamHandle,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Rocm {
+    #[new]
+    fn new(address: usize, items: usize, stream: usize) -> Self {
+        // SAFETY: the script passes a stream that outlives its tensors.
+        let stream = unsafe { StreamHandle::from_raw(stream) };
+        Self {
+            address,
+            items,
+            stream,
+        }
+    }
+}
+
+/// What core keeps of dropped tensors: owners, bytes, owners of unknown end, owners held by graphs, and owners in progress.
+#[pyfunction]
+pub(crate) fn retained() -> (usize, usize, usize, usize, usize) {
+    let kept = dlpack_pyo3::stream::retained();
+    (
+        kept.owners + kept.in_progress,
+        kept.bytes,
+        kept.open,
+        kept.captured,
+        kept.in_progress,
+    )
+}
+
+/// Enables or disables the thread that drops owners whose consumers are done.
+#[pyfunction]
+pub(crate) fn collect_in_background(on: bool) {
+    dlpack_pyo3::stream::collect_in_background(on);
 }
 
 /// How many owners are kept since a graph may read their data.

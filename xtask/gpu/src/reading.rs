@@ -16,7 +16,7 @@ pub(crate) struct Reading {
     stream: Arc<CudaStream>,
     copy: Mutex<PinnedHostSlice<f32>>,
     done: AtomicBool,
-    _tensor: Option<Managed>,
+    tensor: Mutex<Option<Managed>>,
 }
 
 impl Reading {
@@ -42,12 +42,12 @@ impl Reading {
             stream: Arc::clone(stream),
             copy: Mutex::new(copy),
             done: AtomicBool::new(false),
-            _tensor: None,
+            tensor: Mutex::new(None),
         })
     }
 
     pub(crate) fn keeping(mut self, tensor: Managed) -> Self {
-        self._tensor = Some(tensor);
+        self.tensor = Mutex::new(Some(tensor));
         self
     }
 }
@@ -66,6 +66,16 @@ fn relaxed<T>(work: impl FnOnce() -> Result<T, DriverError>) -> Result<T, Driver
 
 #[pymethods]
 impl Reading {
+    /// Drops the tensor, while the copy may not be made yet.
+    fn let_go(&self) {
+        let tensor = self
+            .tensor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(tensor);
+    }
+
     /// The smallest and the largest element, when the stream is done.
     fn values(&self, py: Python<'_>) -> PyResult<(f32, f32)> {
         py.detach(|| self.stream.synchronize()).map_err(failed)?;

@@ -98,7 +98,12 @@ fn a_driver_that_fails_loses_nothing() {
             assert!(!fail(entry, nth, false));
             kept += usize::from(fail(entry, nth, true));
         }
-        assert!(kept > 0, "{entry} fails at no drop");
+        // The event of the export is used again.
+        assert_eq!(
+            kept > 0,
+            entry != "cuEventCreate",
+            "{entry} fails at {kept} drops"
+        );
     }
 }
 

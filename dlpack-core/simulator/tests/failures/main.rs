@@ -348,6 +348,7 @@ fn every_call_fails_in_turn() {
     // primary one are used, or behind another failure.
     let once = [
         "cuInit",
+        "cuEventDestroy_v2",
         "cuUserObjectRelease",
         "cuDeviceGet",
         "cuDevicePrimaryCtxGetState",

@@ -3,11 +3,12 @@
 use core::fmt::Write as _;
 use std::path::Path;
 
+use dlpack_core::stream::{collect, retained, spare_events};
 use dlpack_core::{DLPack, ExportRequest};
 
 use crate::cells::Abilities;
-use crate::memory::{Blocks, Lane, World};
-use crate::simulator::Api;
+use crate::memory::{Blocks, Kind, Lane, World};
+use crate::simulator::{Api, EVENTS};
 use crate::tensors::{asking, device_memory, number, written};
 
 /// Whose streams they are, in words.
@@ -26,6 +27,38 @@ const PAIRS: [(&str, &str); 8] = [
 fn count(api: Api, driver: Abilities, pair: (&str, &str)) -> (usize, usize, usize) {
     let world = World::new(api);
     driver.set(&world);
+    let (producer, request) = parties(&world, pair);
+    // Everything is known that is asked once.
+    turn(&world, producer, &request);
+    let collect = || free_all(&world);
+    let calls = |(exported, dropped): (Vec<String>, Vec<String>)| (exported.len(), dropped.len());
+    collect();
+    let (exported, dropped) = calls(turn(&world, producer, &request));
+    collect();
+    let mut all = 0;
+    for _ in 0..TURNS {
+        let (exported, dropped) = calls(turn(&world, producer, &request));
+        all += exported + dropped;
+    }
+    all += collect();
+    let later = all.saturating_sub(TURNS * (exported + dropped));
+    world.sim.assert_clean();
+    (exported, dropped, later.div_ceil(TURNS))
+}
+
+/// Drops all owners, and counts the calls for that.
+fn free_all(world: &World) -> usize {
+    for place in [world.first, world.second, world.other] {
+        let waited = world.within(place, |driver| driver.synchronize());
+        assert_eq!(waited, Ok(()));
+    }
+    world.sim.forget_calls();
+    assert_eq!(collect(), 0);
+    world.sim.calls().len()
+}
+
+/// The producer's stream, and what the consumer requests.
+fn parties(world: &World, pair: (&str, &str)) -> (Lane, ExportRequest) {
     let stream = || world.lane(world.first, Blocks::No);
     let default = world.lane(world.first, Blocks::Legacy);
     let producer = match pair.0 {
@@ -46,43 +79,22 @@ fn count(api: Api, driver: Abilities, pair: (&str, &str)) -> (usize, usize, usiz
             _ => number(consumer),
         })
     };
-    // Everything is known that is asked once.
-    turn(&world, producer, &request);
-    let collect = || {
-        for place in [world.first, world.second] {
-            assert_eq!(world.within(place, |driver| driver.synchronize()), Ok(()));
-        }
-        world.sim.forget_calls();
-        dlpack_core::stream::collect();
-        world.sim.calls().len()
-    };
-    collect();
-    let (exported, dropped) = turn(&world, producer, &request);
-    collect();
-    let mut all = 0;
-    for _ in 0..TURNS {
-        let (exported, dropped) = turn(&world, producer, &request);
-        all += exported + dropped;
-    }
-    all += collect();
-    let later = all.saturating_sub(TURNS * (exported + dropped));
-    world.sim.assert_clean();
-    (exported, dropped, later.div_ceil(TURNS))
+    (producer, request)
 }
 
 const TURNS: usize = 50;
 
 /// Exports a tensor and drops it, and calls nothing but what core calls.
-fn turn(world: &World, producer: Lane, request: &ExportRequest) -> (usize, usize) {
+fn turn(world: &World, producer: Lane, request: &ExportRequest) -> (Vec<String>, Vec<String>) {
     let (owner, log) = written(world, device_memory(world.driver.api), producer);
     // It stays, and so it calls nothing itself.
     log.forget();
     world.sim.forget_calls();
     let tensor = owner.into_dlpack_with(request).expect("it can be exported");
-    let exported = world.sim.calls().len();
+    let exported = world.sim.calls();
     world.sim.forget_calls();
     drop(tensor);
-    (exported, world.sim.calls().len())
+    (exported, world.sim.calls())
 }
 
 /// A table for each driver.
@@ -137,6 +149,168 @@ fn calls_are_as_few_as_the_table_says() {
         guide.contains(table),
         "the guide has another table:\n{table}"
     );
+}
+
+/// The calls of core for one tensor, with their arguments: at the export and at the drop.
+fn list(api: Api, driver: Abilities, pair: (&str, &str)) -> (Vec<String>, Vec<String>) {
+    let world = World::new(api);
+    driver.set(&world);
+    let (producer, request) = parties(&world, pair);
+    turn(&world, producer, &request);
+    free_all(&world);
+    turn(&world, producer, &request)
+}
+
+/// What PyTorch and CuPy make are four: an event is created, recorded, waited for and destroyed. Here the event is one of an earlier
+/// export, and the others ask what those libraries do not: which context is current, whether either stream captures, and by which
+/// ID a later export finds the consumer's stream again.
+#[test]
+fn an_export_between_two_streams_makes_six_calls() {
+    let (exported, dropped) = list(Api::Cuda, Abilities::Quick, ("a stream", "another"));
+    let names = exported.iter().map(|call| call.split(' ').next().unwrap());
+    let expected = [
+        "cuCtxGetCurrent",
+        "cuStreamIsCapturing",
+        "cuStreamIsCapturing",
+        "cuStreamGetId",
+        "cuEventRecord",
+        "cuStreamWaitEvent",
+    ];
+    assert_eq!(names.collect::<Vec<_>>(), expected, "{exported:?}");
+    assert_eq!(dropped, [""; 0]);
+}
+
+#[test]
+fn no_export_makes_a_query_twice() {
+    for (api, driver) in [
+        (Api::Cuda, Abilities::Quick),
+        (Api::Cuda, Abilities::Old),
+        (Api::Hip, Abilities::Quick),
+    ] {
+        for pair in PAIRS.into_iter().filter(|pair| !pair.1.contains("copy")) {
+            let (exported, _) = list(api, driver, pair);
+            let is_query = |call: &&String| call.contains("Get") || call.contains("IsCapturing");
+            let mut queries: Vec<_> = exported.iter().filter(is_query).collect();
+            queries.sort_unstable();
+            let all = queries.len();
+            queries.dedup();
+            assert_eq!(queries.len(), all, "{pair:?}: {exported:?}");
+        }
+    }
+}
+
+/// A stream of a context that the program made refuses the event of the primary context, and is then asked where it is. A
+/// program that works in that context pays no refusal.
+#[test]
+fn an_event_of_another_context_is_refused_once() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.other, Blocks::No);
+    let consumer = world.lane(world.first, Blocks::No);
+    let request = asking(number(consumer));
+    for (place, records) in [(world.first, 2), (world.other, 1)] {
+        world.enter(place);
+        turn(&world, producer, &request);
+        free_all(&world);
+        world.enter(place);
+        let (exported, _) = turn(&world, producer, &request);
+        let count = |name: &str| {
+            exported
+                .iter()
+                .filter(|call| call.starts_with(name))
+                .count()
+        };
+        assert_eq!(count("cuEventRecord"), records, "{exported:?}");
+        assert_eq!(count("cuStreamWaitEvent"), 1, "{exported:?}");
+        // The event that was refused is used again.
+        assert_eq!(spare_events(false), 1, "{exported:?}");
+    }
+    free_all(&world);
+    world.sim.assert_clean();
+}
+
+/// An event whose record failed is destroyed, since its state is not known.
+#[test]
+fn an_event_that_fails_is_not_used_again() {
+    let world = World::new(Api::Cuda);
+    let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    let request = asking(number(consumer));
+    turn(&world, producer, &request);
+    assert_eq!(spare_events(false), 1);
+    world.sim.fail("cuEventRecord", 2, 719);
+    let (owner, _) = written(&world, device_memory(Api::Cuda), producer);
+    // The first record is the owner's own.
+    world.sim.fail("cuEventRecord", 1, 719);
+    assert!(owner.into_dlpack_with(&request).is_err());
+    world.sim.fail("cuEventRecord", 0, 0);
+    assert_eq!(spare_events(false), 0);
+    assert_eq!(world.sim.live(EVENTS), 0);
+}
+
+#[test]
+fn an_event_that_fails_to_record_a_context_is_not_used_again() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    turn(&world, producer, &asking(Some(-1)));
+    // It is tried twice.
+    world.sim.fail("cuCtxRecordEvent", 1, 719);
+    world.sim.fail("cuCtxRecordEvent", 2, 719);
+    assert_eq!(collect(), 1);
+    assert_eq!((spare_events(false), world.sim.live(EVENTS)), (0, 0));
+    free_all(&world);
+    assert_eq!((spare_events(false), world.sim.live(EVENTS)), (1, 0));
+}
+
+/// Memory without pending work makes no consumer wait, but it names the stream: what waits for that stream is recorded, in the
+/// context of the stream.
+#[test]
+fn memory_without_work_names_its_consumers_stream() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    for place in [world.first, world.second] {
+        let consumer = world.lane(place, Blocks::No);
+        let request = asking(number(consumer));
+        turn(&world, producer, &request);
+        assert_eq!(retained().open, 1);
+        let (mut pinned, log) = written(&world, Kind::CudaHost, producer);
+        log.forget();
+        pinned.said = None;
+        drop(pinned.into_dlpack_with(&request).unwrap());
+        assert_eq!(
+            retained().open,
+            1,
+            "the first is recorded, the second waits"
+        );
+        free_all(&world);
+    }
+}
+
+/// An event of a context that the program can destroy is not kept.
+#[test]
+fn events_of_other_contexts_are_destroyed() {
+    let world = World::new(Api::Cuda);
+    let [producer, consumer] = [(); 2].map(|()| world.lane(world.other, Blocks::No));
+    world.enter(world.other);
+    let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+    log.forget();
+    drop(owner.into_dlpack_with(&asking(number(consumer))).unwrap());
+    assert_eq!((spare_events(false), world.sim.live(EVENTS)), (0, 0));
+    free_all(&world);
+}
+
+/// Threads that export at the same time use different events, and no more than a few are kept.
+#[test]
+fn unused_events_are_few() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    world.sim.switch("slow", true);
+    let request = asking(None);
+    // Each waits for an event of its own.
+    for _ in 0..40 {
+        turn(&world, producer, &request);
+    }
+    assert!(world.sim.live(EVENTS) >= 40, "{}", world.sim.live(EVENTS));
+    free_all(&world);
+    assert_eq!((spare_events(false), world.sim.live(EVENTS)), (16, 0));
 }
 
 #[test]

@@ -186,3 +186,30 @@ fn an_event_is_not_asked_for_while_its_stream_captures() {
         assert_over(&world, &log);
     }
 }
+
+/// Each driver is asked for its own events alone.
+#[test]
+fn owners_of_both_apis_wait_side_by_side() {
+    let mut world = World::new(Api::Cuda);
+    let of_cuda = (world.driver, world.first);
+    let of_hip = (world.sim.driver(Api::Hip), 0);
+    world.sim.switch("slow", true);
+    let mut logs = Vec::new();
+    for (driver, first) in [of_cuda, of_hip] {
+        (world.driver, world.first) = (driver, first);
+        let producer = world.lane(first, Blocks::No);
+        let (owner, log) = written(&world, device_memory(driver.api), producer);
+        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        logs.push(log);
+    }
+    let drops = || [logs[0].drops(), logs[1].drops()];
+    look();
+    assert_eq!(drops(), [0, 0]);
+    assert_eq!(of_hip.0.synchronize(), Ok(()));
+    look();
+    assert_eq!(drops(), [0, 1]);
+    assert_eq!(of_cuda.0.synchronize(), Ok(()));
+    look();
+    assert_eq!(drops(), [1, 1]);
+    world.sim.assert_clean();
+}

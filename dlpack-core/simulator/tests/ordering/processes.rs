@@ -2,10 +2,13 @@
 //! child finds of it after a fork, and what is done about it at the exit.
 
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use std::process::Command;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Instant;
 
-use dlpack_core::stream::{captured, collect, limit, look, retained};
+use dlpack_core::stream::{captured, collect, collect_in_background, limit, look, retained};
 use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
@@ -42,8 +45,58 @@ fn in_a_process_of_its_own() {
         Ok("bytes") => BOTH.into_iter().for_each(much_memory),
         Ok("fork") => a_fork(),
         Ok("exit") => an_exit(),
+        Ok("wakes") => a_collector_that_wakes(),
         _ => {}
     }
+}
+
+/// The thread sleeps between the owners, and notices each.
+#[test]
+fn the_collector_wakes_for_each_owner_and_when_it_is_enabled() {
+    process("wakes");
+}
+
+fn a_collector_that_wakes() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let defer = || {
+        world.sim.switch("slow", true);
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        assert_eq!(log.drops(), 0);
+        log
+    };
+    let is_dropped = |log: &Log| {
+        world.sim.switch("slow", false);
+        let end = Instant::now() + Duration::from_secs(20);
+        while log.drops() == 0 && Instant::now() < end {
+            sleep(Duration::from_millis(1));
+        }
+        log.drops() == 1
+    };
+    let has_thread = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        names
+            .flatten()
+            .any(|name| name.starts_with("dlpack-collec"))
+    };
+    let log = defer();
+    assert!(!has_thread(), "it is disabled");
+    collect_in_background(true);
+    assert!(is_dropped(&log) && has_thread(), "it is enabled");
+    for turn in 0..3 {
+        assert!(is_dropped(&defer()), "turn {turn}");
+        // It looks a last time, and sleeps.
+        sleep(Duration::from_millis(300));
+    }
+    collect_in_background(false);
+    let log = defer();
+    sleep(Duration::from_millis(300));
+    world.sim.switch("slow", false);
+    assert_eq!(log.drops(), 0, "it is disabled");
+    collect_in_background(true);
+    assert!(is_dropped(&log), "it is enabled again");
 }
 
 fn freed(logs: &[Arc<Log>]) -> usize {
@@ -119,6 +172,15 @@ fn a_limit(api: Api) {
     let graph = world.driver.end_capture(pool.handle).unwrap();
     world.driver.destroy_graph(graph).unwrap();
     collect();
+    // Owners whose stream is named again do not count, where streams have IDs.
+    limit(3, usize::MAX);
+    let consumer = world.lane(world.first, Blocks::No);
+    for turn in 0..if api == Api::Cuda { 10 } else { 0 } {
+        let (owner, _) = written(&world, device_memory(api), producer);
+        let tensor = owner.into_dlpack_with(&asking(number(consumer)));
+        drop(tensor.unwrap_or_else(|error| panic!("turn {turn}: {error}")));
+    }
+    assert_eq!(collect(), 0);
     let bytes = BYTES as u64;
     for (owners, most, expected) in [(100, usize::MAX, 100), (usize::MAX, 30 * BYTES, 30)] {
         limit(owners, most);

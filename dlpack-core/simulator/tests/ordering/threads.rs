@@ -51,7 +51,7 @@ fn what_one_thread_could_not_free_another_one_does() {
         thread::spawn(move || drop(tensor)).join().unwrap();
         assert_eq!(log.drops(), 0);
         let graph = world.driver.end_capture(producer.handle).unwrap();
-        let left = thread::spawn(dlpack_core::stream::collect).join().unwrap();
+        let left = thread::spawn(collect).join().unwrap();
         assert_eq!(left, 0);
         world.driver.destroy_graph(graph).unwrap();
         assert_over(&world, &log);
@@ -115,7 +115,7 @@ fn many_threads_export_and_drop_at_once() {
             .into_iter()
             .flat_map(|one| one.join().unwrap())
             .collect();
-        assert_eq!(dlpack_core::stream::collect(), 0);
+        assert_eq!(collect(), 0);
         for log in logs {
             assert_eq!((log.drops(), log.problems().len()), (1, 0));
         }
@@ -343,5 +343,5 @@ fn the_owners_that_wait_stay_few() {
     assert!(most < captures + 300, "{most}");
     drop(held);
     world.sim.switch("slow", false);
-    assert_eq!(dlpack_core::stream::collect(), 0);
+    assert_eq!(collect(), 0);
 }

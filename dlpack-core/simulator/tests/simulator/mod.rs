@@ -124,6 +124,8 @@ impl Sim {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         // The thread of core would drop owners whenever it likes. `look` does what it does.
         dlpack_core::stream::collect_in_background(false);
+        // The new world has no events of the old one.
+        dlpack_core::stream::spare_events(true);
         call!("sim_reset", (devices => i32) -> ());
         let mut primary = 0;
         if devices > 0 {
@@ -220,9 +222,14 @@ impl Sim {
         call!("sim_forget_calls", () -> ());
     }
 
-    /// How many of a kind (`EVENTS`, ..) nobody has destroyed or freed.
+    /// How many objects of a kind (`EVENTS`, ..) exist. Events that core keeps for the next export are not counted.
     pub(crate) fn live(&self, kind: i32) -> i32 {
-        call!("sim_live", (kind => i32) -> i32)
+        let spare = match kind {
+            EVENTS => dlpack_core::stream::spare_events(false),
+            _ => 0,
+        };
+        let all = call!("sim_live", (kind => i32) -> i32);
+        all - i32::try_from(spare).expect("a small number")
     }
 
     /// The `nth` next call of `entry` (1: the next) gives `code` and does nothing. 0: none does any more.

@@ -1,5 +1,5 @@
-//! Loom models of the lease table: memory that one thread writes is lent to no other, and what threads do with it one after
-//! another is ordered.
+//! Loom models of the lease table: memory that one thread writes is not lent to another, and consecutive uses by different
+//! threads are ordered.
 #![expect(unsafe_code, reason = "uses memory as the holder of a lease does")]
 
 use alloc::sync::Arc;
@@ -20,13 +20,13 @@ impl TableLock for Lock {
     }
 }
 
-/// A table, and two numbers that views lend, of which loom compares the uses.
+/// A table, and two numbers that views lend. Loom checks the accesses to them for data races.
 struct Memory {
     table: LeaseTable<Lock>,
     numbers: [UnsafeCell<u32>; 2],
 }
 
-// SAFETY: the numbers are used under a lease; that this is enough is what loom checks.
+// SAFETY: the numbers are only accessed under a lease, and loom checks that this excludes data races.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -36,7 +36,7 @@ impl Memory {
         Arc::new(Self { table, numbers })
     }
 
-    /// Takes a lease of these numbers, uses them, and gives the lease back; whether there was one.
+    /// Takes a lease of these numbers, uses them, and returns the lease. Returns whether the lease was granted.
     fn use_numbers(&self, first: usize, count: usize, writes: bool) -> bool {
         let span = Span::new(64 + first, &[count as i64], &[1], 1, 1);
         let Ok(token) = self.table.take(span, writes, 1) else {
@@ -44,10 +44,10 @@ impl Memory {
         };
         for number in &self.numbers[first..][..count] {
             if writes {
-                // SAFETY: the lease allows it, which loom checks.
+                // SAFETY: the lease allows writes, which loom checks.
                 number.with_mut(|number| unsafe { *number += 1 });
             } else {
-                // SAFETY: as above.
+                // SAFETY: the lease allows reads, which loom checks.
                 number.with(|number| assert!(unsafe { *number } < 3));
             }
         }
@@ -60,7 +60,7 @@ impl Memory {
     }
 }
 
-/// Runs these uses at the same time, and gives what came of them.
+/// Runs these uses on one thread each. Returns which leases were granted.
 fn at_once(uses: &[(usize, usize, bool)]) -> Vec<bool> {
     let memory = Memory::new();
     let threads: Vec<_> = uses

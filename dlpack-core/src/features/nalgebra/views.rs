@@ -1,4 +1,4 @@
-//! Typed arrays as views of `nalgebra`.
+//! Borrows typed arrays as `nalgebra` views.
 #![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
 
 use core::ptr::NonNull;
@@ -8,10 +8,12 @@ use ::nalgebra::{Dyn, MatrixView, MatrixViewMut, Scalar, U1, ViewStorage, ViewSt
 use crate::array::{Array, ArrayMut, Rank};
 use crate::{Error, element::Plain};
 
-/// The first element, the extents and the strides of a matrix: `nalgebra` knows no negative ones.
-type Frame<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
+/// The address of the first element, the shape and the strides of a view: `nalgebra` has no negative strides.
+type MatrixParts<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
 
-fn frame<T: Plain, const N: usize>(array: &Array<T, [i64; N]>) -> Result<Frame<T, N>, Error>
+fn matrix_parts<T: Plain, const N: usize>(
+    array: &Array<T, [i64; N]>,
+) -> Result<MatrixParts<T, N>, Error>
 where
     [i64; N]: Rank,
 {
@@ -34,7 +36,7 @@ where
 }
 
 impl<T: Plain + Scalar> Array<T, [i64; 2]> {
-    /// As a view of `nalgebra`, without a copy, where nobody else can write.
+    /// Borrows the array as a `nalgebra` view, without a copy. Fails if the memory is shared with writers.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -46,18 +48,18 @@ impl<T: Plain + Scalar> Array<T, [i64; 2]> {
     ///
     /// # Errors
     ///
-    /// As [`Array::as_slice`], but any strides will do that are not negative.
+    /// The errors of [`Array::as_slice`], except that all strides that are not negative are accepted.
     pub fn as_matrix(&self) -> Result<MatrixView<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
-        let (start, [rows, columns], [down, right]) = frame(self)?;
+        let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
-        // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody writes (`plain`).
+        // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
 }
 
 impl<T: Plain + Scalar> Array<T, [i64; 1]> {
-    /// As a column of `nalgebra`, without a copy, where nobody else can write.
+    /// Borrows the array as a `nalgebra` column, without a copy. Fails if the memory is shared with writers.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -69,18 +71,18 @@ impl<T: Plain + Scalar> Array<T, [i64; 1]> {
     ///
     /// # Errors
     ///
-    /// As [`Array::as_matrix`].
+    /// The errors of [`Array::as_matrix`].
     pub fn as_vector(&self) -> Result<MatrixView<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
-        let (start, [rows], [down]) = frame(self)?;
+        let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
-        // SAFETY: as in `as_matrix`.
+        // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
 }
 
 impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
-    /// As a view of `nalgebra` to be written, without a copy, where nobody else has the memory.
+    /// Borrows the array as a mutable `nalgebra` view, without a copy. Fails if the memory is shared.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -93,19 +95,19 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
     ///
     /// # Errors
     ///
-    /// As [`Array::as_matrix`].
+    /// The errors of [`Array::as_matrix`].
     pub fn as_matrix_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
-        let (start, [rows, columns], [down, right]) = frame(self)?;
+        let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
-        // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody else has (`plain`);
-        // no two indices mean the same one (`ViewMut`).
+        // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed and
+        // keeps them alive. No two indices refer to the same element (`ViewMut`).
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
     }
 }
 
 impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
-    /// As a column of `nalgebra` to be written, without a copy, where nobody else has the memory.
+    /// Borrows the array as a mutable `nalgebra` column, without a copy. Fails if the memory is shared.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -118,11 +120,12 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
     ///
     /// # Errors
     ///
-    /// As [`Array::as_matrix`].
+    /// The errors of [`Array::as_matrix`].
     pub fn as_vector_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
-        let (start, [rows], [down]) = frame(self)?;
+        let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
-        // SAFETY: as in `as_matrix_mut`.
+        // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed and
+        // keeps them alive. No two indices refer to the same element (`ViewMut`).
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
     }

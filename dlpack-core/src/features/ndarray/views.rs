@@ -1,4 +1,4 @@
-//! Typed arrays as views of `ndarray`.
+//! Borrows typed arrays as `ndarray` views.
 #![expect(unsafe_code, reason = "lends strided memory, which is no slice")]
 
 use core::ptr::NonNull;
@@ -9,23 +9,23 @@ use crate::array::{Array, ArrayMut, Rank};
 use crate::layout::{Dims, extent};
 use crate::{Error, element::Plain};
 
-/// What a view of `ndarray` is made of.
-struct Frame<T, D: Dimension> {
-    /// The lowest element.
+/// The arguments from which an `ndarray` view is constructed.
+struct ViewParts<T, D: Dimension> {
+    /// The element at the lowest address.
     start: *mut T,
     shape: StrideShape<D>,
-    /// A bit for each axis whose stride is negative, which `ndarray` takes only afterwards.
+    /// A bit for each axis with a negative stride. `ndarray` accepts these only by inverting the axis of the finished view.
     reversed: u64,
 }
 
-impl<T: Plain, D: Dimension> Frame<T, D> {
-    fn of<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
+impl<T: Plain, D: Dimension> ViewParts<T, D> {
+    fn new<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
         let (shape, strides) = array.plain()?;
         let (mut extents, mut steps) = (D::zeros(shape.len()), D::zeros(shape.len()));
         let mut start = array.as_ptr().cast_mut();
         let mut reversed = 0;
         for (axis, (&extent, &stride)) in shape.iter().zip(&strides[..]).enumerate() {
-            // Each lies in memory, or nothing does, and the check below is the one that counts.
+            // For an array with elements these values fit. For an empty one, the check below decides.
             extents[axis] = usize::try_from(extent).unwrap_or(usize::MAX);
             steps[axis] = 1;
             if extent > 1 {
@@ -38,12 +38,13 @@ impl<T: Plain, D: Dimension> Frame<T, D> {
         }
         if array.is_empty() {
             start = NonNull::dangling().as_ptr();
-            // ndarray counts an empty shape without its zeros.
-            let mut others = Dims::from(shape).whole()?;
+            // `ndarray` limits the product of the sizes that are not zero.
+            let mut others = Dims::from(shape).check_allocated()?;
             others
                 .iter_mut()
                 .for_each(|extent| *extent = (*extent).max(1));
-            let elements = extent::count(&others).filter(|count| isize::try_from(*count).is_ok());
+            let elements =
+                extent::count_items(&others).filter(|count| isize::try_from(*count).is_ok());
             elements.ok_or_else(|| Error::too_large(shape))?;
         }
         Ok(Self {
@@ -54,11 +55,11 @@ impl<T: Plain, D: Dimension> Frame<T, D> {
     }
 }
 
-/// The views of an array whose rank `ndarray` writes as `$dimension`.
+/// Implements the views of an array whose rank is `$dimension` in `ndarray`.
 macro_rules! views {
     ([$($parameter:tt)*] $list:ty, $dimension:ty $(, where $($bound:tt)*)?) => {
         impl<T: Plain, $($parameter)*> Array<T, $list> $(where $($bound)*)? {
-            /// As a view of `ndarray`, without a copy, where nobody else can write.
+            /// Borrows the array as an `ndarray` view, without a copy. Fails if the memory is shared with writers.
             ///
             /// ```
             /// use dlpack_core::{DLPack, array::View};
@@ -70,11 +71,11 @@ macro_rules! views {
             ///
             /// # Errors
             ///
-            /// As [`Array::as_slice`], but any strides will do.
+            /// The errors of [`Array::as_slice`], except that all strides are accepted.
             pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
-                let frame = Frame::<T, $dimension>::of(self)?;
-                // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody writes
-                // (`plain`).
+                let frame = ViewParts::<T, $dimension>::new(self)?;
+                // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them
+                // alive.
                 let mut view = unsafe { ArrayView::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
                 Ok(view)
@@ -82,7 +83,7 @@ macro_rules! views {
         }
 
         impl<T: Plain, $($parameter)*> ArrayMut<T, $list> $(where $($bound)*)? {
-            /// As a view of `ndarray` to be written, without a copy, where nobody else has the memory.
+            /// Borrows the array as a mutable `ndarray` view, without a copy. Fails if the memory is shared.
             ///
             /// ```
             /// use dlpack_core::{DLPack, array::ViewMut};
@@ -95,11 +96,11 @@ macro_rules! views {
             ///
             /// # Errors
             ///
-            /// As [`Array::as_ndarray`].
+            /// The errors of [`Array::as_ndarray`].
             pub fn as_ndarray_mut(&mut self) -> Result<ArrayViewMut<'_, T, $dimension>, Error> {
-                let frame = Frame::<T, $dimension>::of(self)?;
-                // SAFETY: aligned, initialised elements that stay while the array is borrowed, and that nobody else has
-                // (`plain`); no two indices mean the same one (`ViewMut`).
+                let frame = ViewParts::<T, $dimension>::new(self)?;
+                // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed
+                // and keeps them alive. No two indices refer to the same element (`ViewMut`).
                 let mut view = unsafe { ArrayViewMut::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
                 Ok(view)

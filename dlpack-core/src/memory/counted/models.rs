@@ -1,5 +1,5 @@
-//! Loom models of [`Counted`]: whichever hold is dropped last, on whatever thread, the value ends once and after every use.
-#![expect(unsafe_code, reason = "uses the value as its holders do")]
+//! Loom models of [`Counted`]: the value is dropped once and after every use, whichever reference is dropped last.
+#![expect(unsafe_code, reason = "uses the value as its references do")]
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use loom::{model, thread};
 
 use super::Counted;
 
-/// A value whose uses loom compares: a read and the drop that are not ordered are an error.
+/// A value with accesses that loom tracks: a read and a drop that are not ordered are an error.
 struct Value {
     cell: UnsafeCell<u32>,
     drops: Arc<AtomicUsize>,
@@ -51,7 +51,7 @@ fn the_value_is_dropped_once_after_all_uses() {
         let reader = thread::spawn(move || second.read());
         let cloner = thread::spawn(move || {
             let fourth = third.clone();
-            drop(third.untyped());
+            drop(third.erase_type());
             fourth.read();
         });
         drop(first);
@@ -69,7 +69,7 @@ fn a_hold_that_c_keeps_ends_the_value_like_any_other() {
         let driver = thread::spawn(move || {
             second.read();
             let raw = second.into_raw();
-            // SAFETY: it comes from `into_raw`, and comes back once.
+            // SAFETY: `into_raw` returned the pointer, and it is converted once.
             drop(unsafe { Counted::from_raw(raw) });
         });
         first.read();
@@ -86,7 +86,7 @@ fn a_value_is_taken_after_the_uses_of_all_other_holds() {
         let second = first.clone();
         let reader = thread::spawn(move || second.read());
         match first.into_value() {
-            // SAFETY: the value is ours alone, which loom checks.
+            // SAFETY: no other reference is left, which loom checks.
             Ok(value) => value.cell.with_mut(|value| unsafe { *value = 8 }),
             Err(first) => first.read(),
         }
@@ -95,7 +95,7 @@ fn a_value_is_taken_after_the_uses_of_all_other_holds() {
     });
 }
 
-/// `into_value` on two threads at once: at most one of them gets the value, and it is dropped once in any case.
+/// `into_value` on two threads at once returns the value to at most one of them, and the value is dropped once.
 #[test]
 fn a_value_is_taken_at_most_once() {
     model(|| {

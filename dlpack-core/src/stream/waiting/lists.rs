@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::PoisonError;
 
 use super::Waiting;
-use crate::device::Api;
+use crate::device::StreamApi;
 use crate::memory::counted::Counted;
 use crate::stream::release::Release;
 use crate::stream::visit::Event;
@@ -117,7 +117,7 @@ impl Lists {
     }
 
     /// Removes all owners of an API that wait for something to be recorded.
-    pub(super) fn take_all_open(&mut self, api: Api) -> Vec<Group> {
+    pub(super) fn take_all_open(&mut self, api: StreamApi) -> Vec<Group> {
         let mut taken = take(&mut self.open);
         let mut at = 0;
         while at < taken.len() {
@@ -140,7 +140,7 @@ impl Lists {
 
     pub(super) fn add_recorded(&mut self, event: &Counted<Event>, one: Waiting) {
         if let Some((last, owners)) = self.recorded.last_mut() {
-            if last.is(event) {
+            if last.ptr_eq(event) {
                 return push(owners, one);
             }
         }
@@ -165,7 +165,7 @@ impl Lists {
         }
     }
 
-    pub(super) fn take_ready(&mut self, api: Api) -> Option<Waiting> {
+    pub(super) fn take_ready(&mut self, api: StreamApi) -> Option<Waiting> {
         let at = self.ready.iter().position(|one| one.is_of(api))?;
         self.ready.remove(at)
     }

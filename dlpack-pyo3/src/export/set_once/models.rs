@@ -9,21 +9,22 @@ use loom::{model, thread};
 
 use super::SetOnce;
 
-/// Stands for a Python object: made by one thread, and read by others if it was set.
+/// Stands for a Python object that one thread creates and others read.
 struct Object(UnsafeCell<u32>);
 
-/// What `prepare` does for one object on each thread, and then an export.
+/// What `prepare_constants` does for one object on each thread, followed by an export that reads it.
 fn prepare_and_read(place: &SetOnce<Object>, lost: &AtomicUsize) -> usize {
     let object = Box::new(Object(UnsafeCell::new(0)));
     // SAFETY: no other thread has the object yet, which loom checks.
     object.0.with_mut(|value| unsafe { *value = 7 });
     if let Err(object) = place.set(Box::into_raw(object)) {
-        // SAFETY: made above, and not set.
+        // SAFETY: created above with `Box::into_raw`, and not set, so no other thread has it.
         drop(unsafe { Box::from_raw(object) });
         lost.fetch_add(1, Ordering::Relaxed);
     }
     let object = place.get();
-    // SAFETY: set, and not freed before all threads are done; nothing writes meanwhile, which loom checks.
+    // SAFETY: the object was set, and is freed after all threads have finished; nothing writes to it in between, which loom
+    // checks.
     let value = unsafe { &*object }.0.with(|value| unsafe { *value });
     assert_eq!(value, 7);
     object.addr()
@@ -42,7 +43,7 @@ fn all_threads_use_the_object_that_was_set_first() {
             assert_eq!(other.join().expect("no panic"), ours);
         }
         assert_eq!(lost.load(Ordering::Relaxed), 2);
-        // SAFETY: one object was set, and all threads that use it are done.
+        // SAFETY: one object was set, and all threads that use it have finished.
         drop(unsafe { Box::from_raw(place.get()) });
     });
 }

@@ -1,41 +1,42 @@
-//! Copies that devices make: to the host, and from one place to another of their own memory.
+//! Copies of device memory by the driver: to the host, and within the same device.
 #![expect(unsafe_code, reason = "lets drivers copy between raw addresses")]
 
 use core::ptr::without_provenance_mut;
 
-use crate::export::block::Unfinished;
+use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
-use crate::export::{fresh::copy_on_host, fresh::over_copy};
+use crate::export::{host_memory::copy_on_host, host_memory::export_copied_bytes};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::loan::access::Access;
-use crate::request::{Consumer, Plan, consumer::reader};
+use crate::request::{Consumer, Plan, consumer::consumer_of};
 use crate::stream::driver::{Driver, driver};
 use crate::stream::{Queue, memory::DeviceMemory, order::order, owner::StreamOwner};
 use crate::stream::{release::Release, rules::producer, visit::Capture};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
 use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
 
-/// A copy of memory that only its device reads.
-pub(super) fn copy(
+/// Copies memory that the host cannot read.
+pub(super) fn copy_by_driver(
     descriptor: &Descriptor<'_>,
     plan: &Plan,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
-        let (data, memory) = on_device(descriptor, reader(request, descriptor.device)?)?;
+        let (data, memory) =
+            copy_bytes_on_device(descriptor, consumer_of(request, descriptor.device)?)?;
         let lists = ShapeStrides::new(descriptor.shape(), descriptor.strides())?;
         let (data, dtype) = (without_provenance_mut(data), descriptor.dtype);
         let mut copy = Descriptor {
             byte_offset: descriptor.byte_offset,
             legacy: descriptor.legacy,
-            ..Descriptor::over(data, lists, dtype, Access::Exclusive)
+            ..Descriptor::for_host_memory(data, lists, dtype, Access::Exclusive)
         };
         let capacity = Capacity::of_rank(copy.rank());
-        return Ok(Unfinished::new(memory, capacity)?.finish_streamed(&mut copy, plan));
+        return Ok(UnfinishedExport::new(memory, capacity)?.into_streamed_tensor(&mut copy, plan));
     }
-    let (start, mut memory) = to_host(descriptor)?;
+    let (start, mut memory) = copy_bytes_to_host(descriptor)?;
     if descriptor.view().is_contiguous() {
-        return over_copy(memory, &descriptor.view(), descriptor.legacy, plan);
+        return export_copied_bytes(memory, &descriptor.view(), descriptor.legacy, plan);
     }
     let first = descriptor.data.addr() - start;
     let there = TensorRef {
@@ -47,48 +48,52 @@ pub(super) fn copy(
     copy_on_host(&there, descriptor.legacy, plan)
 }
 
-/// The driver that copies, and the stream that its copy has to follow.
-fn writer(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
+/// The driver that makes the copy, and the stream that the copy has to follow.
+fn find_driver_and_stream(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
     let device = descriptor.device;
     let stream = producer(device, descriptor.stream);
-    let (Some(api), Some(stream)) = (device.device_type.api(), stream) else {
+    let (Some(api), Some(stream)) = (device.device_type.stream_api(), stream) else {
         return Err(Error::CannotCopy { device });
     };
     Ok((driver(api)?, stream))
 }
 
-/// All bytes that a tensor on a device reaches, in new memory of the host, and the address of the first of them on the
-/// device. Copied behind the producer's work, and there when this returns.
+/// Copies all bytes that a device tensor reaches to new host memory. Returns the device address of the first byte, and the host
+/// memory.
+///
+/// The copy is queued after the producer's work, and is complete when this function returns.
 // DEV-09
-fn to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
+fn copy_bytes_to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedBytes), Error> {
     let (start, end) = descriptor.bytes_reached().unwrap_or((0, 0));
     let bytes = end - start;
     let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes == 0 {
         return Ok((start, memory));
     }
-    let (driver, stream) = writer(descriptor)?;
+    let (driver, stream) = find_driver_and_stream(descriptor)?;
     let visit = driver.visit(descriptor.device)?;
     if visit.find(stream)?.1 != Capture::No {
         return capturing("data cannot be brought to the host while its stream captures");
     }
-    // SAFETY: the descriptor was checked: every item lies in memory that is lent for its lifetime, and so does what is
-    // between the first and the last; `memory` has room for as much, and is ours until the wait below is over.
+    // SAFETY: the descriptor was checked: all items, and the bytes between the first and the last, lie in memory that is
+    // borrowed for its lifetime. `memory` has `bytes` bytes, and only this function has it until the wait below ends.
     unsafe { visit.copy_to_host(memory.as_mut_ptr(), start, bytes, stream.handle) }?;
     match visit.synchronize(stream.handle) {
         Ok(()) => Ok((start, memory)),
         Err(error) => {
-            // The device may still be writing there, so nobody else may have it.
+            // The device may still be writing into the memory, so it is leaked instead of reused.
             core::mem::forget(memory);
             Err(error)
         }
     }
 }
 
-/// A copy on the device, with the bytes between the items, so that strides stay what they are: where its first element
-/// is, and what keeps it. Made on the consumer's stream.
+/// Copies a tensor within its device, on the consumer's stream. Returns the address of its first element, and the owner of the
+/// memory.
+///
+/// The bytes between the items are copied too, so the strides stay the same.
 // CPY-08
-fn on_device(
+fn copy_bytes_on_device(
     descriptor: &Descriptor<'_>,
     consumer: Consumer,
 ) -> Result<(usize, StreamOwner<DeviceMemory>), Error> {
@@ -96,10 +101,11 @@ fn on_device(
     let Some((start, end)) = descriptor.bytes_reached() else {
         return Ok((0, DeviceMemory::none(device).after(Release::Free, 0)));
     };
-    let (driver, own) = writer(descriptor)?;
+    let (driver, own) = find_driver_and_stream(descriptor)?;
     let visit = driver.visit(device)?;
     let (here, writing) = visit.find(own)?;
-    // Whoever orders nothing cannot know of our copy either: then it is made at once.
+    // A consumer without a stream cannot wait for this copy. The copy then runs on the producer's stream, and is waited for
+    // below.
     let reader = consumer.queue().unwrap_or(own);
     let (there, reading) = visit.find(reader)?;
     if [writing, reading] != [Capture::No; 2] {
@@ -108,24 +114,27 @@ fn on_device(
     visit.leave()?;
     order(device, descriptor.stream, consumer)?;
     visit.enter(there.enter)?;
-    let release = Release::behind(&visit, consumer, there)?;
+    let (_, id) = visit.identify(reader, Some(there))?;
+    let release = Release::behind(&visit, consumer, there, id)?;
     let bytes = end - start;
     let memory = DeviceMemory::new(&visit, bytes, reader, there)?;
     let (address, data) = (
         memory.address,
         memory.address + (descriptor.data.addr() - start),
     );
-    // From here on work with it is pending, whatever goes wrong.
+    // From here on the copy may be pending, so the memory is freed behind it, whatever fails.
     let memory = memory.after(release, bytes);
-    // SAFETY: the descriptor was checked, as in `to_host`; the new memory is as large, and nobody else's.
+    // SAFETY: the descriptor was checked: all items, and the bytes between them, lie in memory that is borrowed for its
+    // lifetime. The new memory has as many bytes, and no other code has it.
     unsafe { visit.copy_on_device(address, start, bytes, reader.handle) }?;
     if consumer.queue().is_none() {
         visit.synchronize(reader.handle)?;
     } else if (reader.handle, there.enter) != (own.handle, here.enter) {
-        // Nobody keeps the original for the copy's sake: what is written to it next, or frees it, comes behind.
+        // The copy does not keep the original alive. So the producer's stream, on which the original is next written or freed,
+        // has to wait for the copy.
         let behind = || {
-            let event = visit.event()?;
-            visit.record(&event, reader.handle)?;
+            let mut event = visit.event()?;
+            visit.record(&mut event, reader.handle)?;
             visit.enter(here.enter)?;
             visit.wait(own.handle, &event)
         };

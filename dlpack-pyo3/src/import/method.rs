@@ -1,4 +1,4 @@
-//! The methods `__dlpack_device__` and `__dlpack__` of a producer, called with as few arguments as it takes.
+//! Calls a producer's `__dlpack_device__` and `__dlpack__`, with as many keywords as it accepts.
 
 use core::array;
 
@@ -7,14 +7,15 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::forget_error;
-use crate::{export::capsule, hidden::call_method, values};
+use crate::error::discard_error;
+use crate::{capi::call_method, export::capsule, values};
 
-/// What `__dlpack__` answers, and whether the producer took all wishes; nothing if it lacks one of the methods.
+/// Returns the capsule of `__dlpack__`, and whether the producer accepted `device` and `copy`; `None` if it lacks one of the
+/// methods.
 ///
-/// The stream is the default one of its device, if none is named.
+/// Without `stream`, the consumer's stream is the default stream of the producer's device.
 // ERR-08
-pub(super) fn ask<'py>(
+pub(super) fn call_dlpack<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<Device>,
     copy: Option<bool>,
@@ -24,10 +25,10 @@ pub(super) fn ask<'py>(
     let (dlpack, where_it_is) = (intern!(py, "__dlpack__"), intern!(py, "__dlpack_device__"));
     let stream = match device {
         _ if stream.is_some() => stream,
-        // DEV-09: what goes to the processor is waited for.
+        // DEV-09: the producer waits before it copies to the CPU, so there is no consumer stream.
         Some(Device::CPU) if object.hasattr(where_it_is)? => None,
         _ => match call_method(object, where_it_is, [None; 4], None) {
-            Err(error) => match lacks(object, where_it_is, error)? {
+            Err(error) => match unless_absent(object, where_it_is, error)? {
                 None => return Ok(None),
                 Some(error) => default_stream(py, Err(error), device)?,
             },
@@ -36,17 +37,17 @@ pub(super) fn ask<'py>(
     };
     let pair = |device: Device| {
         let pair = [device.device_type.0, device.device_id].map(i64::from);
-        values::integers(py, pair).map(Bound::into_any)
+        values::new_int_tuple(py, pair).map(Bound::into_any)
     };
     let wishes = [
-        Some(newest(py)?.clone().into_any()),
+        Some(newest_version(py)?.clone().into_any()),
         stream
-            .map(|stream| values::signed(py, stream))
+            .map(|stream| values::new_int(py, stream))
             .transpose()?,
         device.map(pair).transpose()?,
         copy.map(|copy| PyBool::new(py, copy).to_owned().into_any()),
     ];
-    // First without the wishes, then without the version too, at last without anything.
+    // Retried without `dl_device` and `copy`, then without `max_version` too, at last without any keyword.
     let ask_without = |less: u8| {
         let wanted = [less < 2, less < 3, less < 1, less < 1];
         let values = array::from_fn(|index| wishes[index].as_ref().filter(|_| wanted[index]));
@@ -54,16 +55,16 @@ pub(super) fn ask<'py>(
             object,
             dlpack,
             values,
-            names(py, values.map(|value| value.is_some()))?,
+            keyword_tuple(py, values.map(|value| value.is_some()))?,
         )
     };
     let is_asked_more = device.is_some() || copy.is_some();
     let (mut answer, mut in_full) = (ask_without(0), true);
-    // A producer from before a keyword existed says so by a `TypeError` (NEG-14).
+    // A producer from before a keyword was introduced raises `TypeError` (NEG-14).
     for (less, is_less) in [(1, is_asked_more), (2, stream.is_some()), (3, true)] {
         answer = match answer {
             Err(error) if is_less && error.is_instance_of::<PyTypeError>(py) => {
-                forget_error(py, error);
+                discard_error(py, error);
                 in_full = false;
                 ask_without(less)
             }
@@ -72,14 +73,17 @@ pub(super) fn ask<'py>(
     }
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return lacks(object, dlpack, error)?.map_or(Ok(None), Err),
+        Err(error) => return unless_absent(object, dlpack, error)?.map_or(Ok(None), Err),
     };
-    Ok(Some((capsule::expect(answer, "__dlpack__")?, in_full)))
+    Ok(Some((
+        capsule::expect_capsule(answer, "__dlpack__")?,
+        in_full,
+    )))
 }
 
-/// What went wrong, if that is not that there is no such method.
+/// Returns the error, or `None` if it means that the object has no such method.
 #[cold]
-fn lacks(
+fn unless_absent(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyString>,
     error: PyErr,
@@ -91,14 +95,14 @@ fn lacks(
     match object.hasattr(method) {
         Ok(true) => Ok(Some(error)),
         has => {
-            forget_error(py, error);
+            discard_error(py, error);
             has.map(|_| None)
         }
     }
 }
 
-/// The newest version that we understand.
-fn newest(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
+/// `(major, minor)` of the newest version that this crate supports.
+fn newest_version(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
     static PAIR: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
 
     let Version { major, minor, .. } = Version::CURRENT;
@@ -106,8 +110,8 @@ fn newest(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
     PAIR.get_or_try_init(py, pair).map(|pair| pair.bind(py))
 }
 
-/// The names of those keywords that are there; nothing if none is.
-fn names(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple>>> {
+/// The names of the keywords that are passed; `None` if there are none.
+fn keyword_tuple(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple>>> {
     const ALL: [&str; 4] = ["max_version", "stream", "dl_device", "copy"];
     static TUPLES: [PyOnceLock<Py<PyTuple>>; 16] = [const { PyOnceLock::new() }; 16];
 
@@ -126,11 +130,10 @@ fn names(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_, PyTuple
     Ok(Some(names.bind(py)))
 }
 
-/// The default stream of a producer's device, as its API numbers it. The core takes it for
-/// the one that a tensor without a stream of its own is written on.
+/// The default stream of a producer's device, by its number in the protocol. The core uses the same stream for tensors without
+/// a stream of their own.
 ///
-/// Nothing is said of memory that the processor can read, as others do, and nothing where the data is
-/// wanted elsewhere.
+/// `None` for memory that the CPU can read, as in other consumers, and if the data is requested on another device.
 // STC-10, STC-11, STR-07, STC-15
 fn default_stream(
     py: Python<'_>,
@@ -141,13 +144,13 @@ fn default_stream(
         Ok(pair) => match pair.extract::<(i32, i32)>() {
             Ok(pair) => Some(pair),
             Err(error) => {
-                forget_error(py, error);
+                discard_error(py, error);
                 None
             }
         },
-        // DEV-11: it has none, which the other method will say too.
+        // DEV-11: the object has no device; `__dlpack__` will raise an error too.
         Err(error) if error.is_instance_of::<PyBufferError>(py) => {
-            forget_error(py, error);
+            discard_error(py, error);
             None
         }
         Err(error) => return Err(error),

@@ -1,22 +1,23 @@
-//! `assert_exports!`: what somebody claims of a type, against what its types say.
+//! `assert_exports!`: compares what a user asserts about an export with the facts of the type.
 
 use core::marker::PhantomData;
 
 use crate::loan::facts::{Facts, NamedFacts};
 use crate::{DataType, Element};
 
-/// What is known of a type if it is an element; read where another call already complains that it is not.
-pub struct Elem<E>(PhantomData<E>);
+/// The facts of a list of `E`. If `E` is no element, [`ProbeDefaults`](crate::private::ProbeDefaults) gives the facts, and
+/// another call reports the error.
+pub struct ElementOf<E>(PhantomData<E>);
 
-impl<E: Element> Elem<E> {
-    /// What a list of them exports.
+impl<E: Element> ElementOf<E> {
+    /// The facts of a list of these elements.
     pub const FACTS: Facts = Facts::list::<E>();
 }
 
-/// What `assert_exports!` states.
+/// The assertion of `assert_exports!`.
 #[derive(Debug)]
 #[must_use]
-pub struct Claim {
+pub struct ExportAssertion {
     ty: &'static str,
     elem: &'static str,
     dtype: DataType,
@@ -24,8 +25,8 @@ pub struct Claim {
     writable: Option<bool>,
 }
 
-impl Claim {
-    /// That a type exports such items.
+impl ExportAssertion {
+    /// Returns the assertion that the type `ty` exports items of `E`.
     pub const fn new<E: Element>(ty: &'static str, elem: &'static str) -> Self {
         Self {
             ty,
@@ -36,77 +37,84 @@ impl Claim {
         }
     }
 
-    /// That there are so many axes.
-    pub const fn rank(mut self, rank: usize) -> Self {
+    /// Adds the number of axes to the assertion.
+    pub const fn with_rank(mut self, rank: usize) -> Self {
         self.rank = Some(rank);
         self
     }
 
-    /// That an export may be written, or that none may.
-    pub const fn writable(mut self, writable: bool) -> Self {
+    /// Adds to the assertion that every export may be written, or that none may.
+    pub const fn with_writable(mut self, writable: bool) -> Self {
         self.writable = Some(writable);
         self
     }
 
-    /// Why the claim does not hold for the tensor of this name; empty where it does. What is a tensor itself is one
-    /// without a name. `exclusive` says whether Python gets it to write (key `writable`).
-    pub const fn against(&self, name: &str, groups: &[NamedFacts], exclusive: bool) -> Text {
-        let mut known = Text::EMPTY;
+    /// Compares the assertion with the tensor named `name`; a type that is a tensor itself has the empty name. Returns the
+    /// error message, or an empty text if the assertion holds. `exclusive` is whether Python may write (key `writable`).
+    pub const fn check_export(
+        &self,
+        name: &str,
+        groups: &[NamedFacts],
+        exclusive: bool,
+    ) -> AssertionMessage {
+        let mut known = AssertionMessage::EMPTY;
         let mut group = 0;
         while group < groups.len() {
             let mut at = 0;
             while at < groups[group].len() {
                 let (found, facts) = &groups[group][at];
-                if equal(found, name) {
-                    return self.against_facts(name, facts, exclusive);
+                if is_same_name(found, name) {
+                    return self.check_facts(name, facts, exclusive);
                 }
-                known = known.add(&[if known.len == 0 { "`" } else { ", `" }, found, "`"]);
+                known = known.push_all(&[if known.len == 0 { "`" } else { ", `" }, found, "`"]);
                 at += 1;
             }
             group += 1;
         }
         let none = ["`", self.ty, "` has no tensor `", name, "`; it has "];
-        Text::EMPTY.add(&none).add(&[known.as_str()])
+        AssertionMessage::EMPTY
+            .push_all(&none)
+            .push_all(&[known.as_str()])
     }
 
-    const fn against_facts(&self, name: &str, facts: &Facts, exclusive: bool) -> Text {
+    const fn check_facts(&self, name: &str, facts: &Facts, exclusive: bool) -> AssertionMessage {
         let always = facts.is_writable_shared() || exclusive && facts.is_writable();
         let text = if name.is_empty() {
-            Text::EMPTY
+            AssertionMessage::EMPTY
         } else {
-            Text::EMPTY.add(&["`", name, "` of "])
+            AssertionMessage::EMPTY.push_all(&["`", name, "` of "])
         };
-        let text = text.add(&["`", self.ty, "`"]);
+        let text = text.push_all(&["`", self.ty, "`"]);
         let text = match (facts.dtype, self.rank, facts.axes()) {
-            (None, ..) => text.add(&[" has a data type that is only known at run time"]),
-            (Some(found), ..) if !same(found, self.dtype) => {
-                text.add(&[" does not export items of `", self.elem, "`"])
+            (None, ..) => text.push_all(&[" has a data type that is only known at run time"]),
+            (Some(found), ..) if !is_same_dtype(found, self.dtype) => {
+                text.push_all(&[" does not export items of `", self.elem, "`"])
             }
-            (_, Some(_), None) => text.add(&[" has a rank that is only known at run time"]),
+            (_, Some(_), None) => text.push_all(&[" has a rank that is only known at run time"]),
             (_, Some(rank), Some(found)) if rank != found => text
-                .add(&[" does not export a tensor of rank "])
-                .number(rank),
+                .push_all(&[" does not export a tensor of rank "])
+                .push_number(rank),
             _ => match self.writable {
-                Some(true) if !always && facts.is_writable() => text.add(&[
+                Some(true) if !always && facts.is_writable() => text.push_all(&[
                     " is read-only in Python and wherever else it is shared: mark its data `#[dlpack(data, writable)]`",
                 ]),
-                Some(true) if !always => text.add(&[" does not export writable data"]),
-                Some(false) if facts.is_writable() => text.add(&[
+                Some(true) if !always => text.push_all(&[" does not export writable data"]),
+                Some(false) if facts.is_writable() => text.push_all(&[
                     " exports writable data where it is owned: mark its data `#[dlpack(data, readonly)]`",
                 ]),
-                _ => return Text::EMPTY,
+                _ => return AssertionMessage::EMPTY,
             },
         };
-        let text = text.add(&["; its types say: "]);
+        let text = text.push_all(&["; its types say: "]);
         let text = match facts.dtype {
-            None => text.add(&["items of any type"]),
-            Some(dtype) => text.dtype(dtype),
+            None => text.push_all(&["items of any type"]),
+            Some(dtype) => text.push_dtype(dtype),
         };
         let text = match facts.axes() {
-            None => text.add(&[", any rank"]),
-            Some(axes) => text.add(&[", rank "]).number(axes),
+            None => text.push_all(&[", any rank"]),
+            Some(axes) => text.push_all(&[", rank "]).push_number(axes),
         };
-        text.add(&[match facts.is_writable() {
+        text.push_all(&[match facts.is_writable() {
             true if always => ", writable",
             true => ", writable where it is owned",
             false => ", readonly",
@@ -114,38 +122,38 @@ impl Claim {
     }
 }
 
-/// A message that is put together by the compiler; what does not fit is cut off.
+/// A message that is built at compile time. AssertionMessage beyond the capacity is truncated.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Text {
+pub struct AssertionMessage {
     bytes: [u8; 512],
     len: usize,
 }
 
-impl Text {
+impl AssertionMessage {
     const EMPTY: Self = Self {
         bytes: [0; 512],
         len: 0,
     };
 
-    /// Whether nothing is wrong.
+    /// Whether the message is empty, so the assertion holds.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The message.
+    /// The message as a string.
     #[must_use]
     pub const fn as_str(&self) -> &str {
         let (text, _) = self.bytes.split_at(self.len);
         match core::str::from_utf8(text) {
             Ok(text) => text,
-            // Cut in the middle of a letter.
+            // Truncation split a character.
             Err(_) => "the types say something else",
         }
     }
 
-    const fn add(mut self, more: &[&str]) -> Self {
+    const fn push_all(mut self, more: &[&str]) -> Self {
         let mut part = 0;
         while part < more.len() {
             let mut at = 0;
@@ -159,40 +167,40 @@ impl Text {
         self
     }
 
-    const fn number(self, number: usize) -> Self {
+    const fn push_number(self, number: usize) -> Self {
         const DIGITS: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
         let text = match number {
             ..10 => self,
-            _ => self.number(number / 10),
+            _ => self.push_number(number / 10),
         };
-        text.add(&[DIGITS[number % 10]])
+        text.push_all(&[DIGITS[number % 10]])
     }
 
-    const fn dtype(self, dtype: DataType) -> Self {
+    const fn push_dtype(self, dtype: DataType) -> Self {
         let text = match dtype.name() {
-            Some(name) => self.add(&[name]),
-            None => self.add(&["items of a type without a name"]),
+            Some(name) => self.push_all(&[name]),
+            None => self.push_all(&["items of a type without a name"]),
         };
         let text = match dtype.lanes() {
             1 => text,
-            lanes => text.add(&["x"]).number(lanes as usize),
+            lanes => text.push_all(&["x"]).push_number(lanes as usize),
         };
         match dtype.is_padded() {
-            true => text.add(&[", one a byte"]),
+            true => text.push_all(&[", one a byte"]),
             false => text,
         }
     }
 }
 
-const fn same(a: DataType, b: DataType) -> bool {
+const fn is_same_dtype(a: DataType, b: DataType) -> bool {
     a.code() == b.code()
         && a.bits() == b.bits()
         && a.lanes() == b.lanes()
         && a.is_padded() == b.is_padded()
 }
 
-/// Whether two names are one.
-pub(super) const fn equal(a: &str, b: &str) -> bool {
+/// Whether two names are equal.
+pub(super) const fn is_same_name(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut byte = 0;
     while byte < a.len() && byte < b.len() && a[byte] == b[byte] {
@@ -201,11 +209,11 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
     byte == a.len() && byte == b.len()
 }
 
-/// States what a type exports; the build fails where that is not so.
+/// Asserts at compile time what a type exports.
 ///
-/// What is named has to be known from the types: the data type of the items, the rank, and whether every export may be
-/// written to, as Python sees it too (`writable`), or none (`readonly`). A `Vec` without either key is between the two:
-/// [`into_dlpack`](crate::DLPack::into_dlpack) gives it to be written, and Python gets it read-only.
+/// The asserted facts must be known from the types: the dtype of the items, the rank, and whether every export may be
+/// written, also from Python (`writable`), or none (`readonly`). A `Vec` without either key satisfies neither:
+/// [`into_dlpack`](crate::DLPack::into_dlpack) exports it writable, and Python gets it read-only.
 ///
 /// ```
 /// use dlpack_core::{DLPack, assert_exports};
@@ -221,8 +229,8 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
 /// assert_exports!(Image: f32, rank 3, writable);
 /// ```
 ///
-/// A tensor among several is called by its name; it is always shared, and so it is writable only where the data may be
-/// written through a shared reference:
+/// For a type with several tensors, name the tensor. Such a tensor is always shared with the struct, so it is writable only
+/// if its data may be written through a shared reference:
 ///
 /// ```
 /// use dlpack_core::{DLPack, assert_exports};
@@ -239,7 +247,7 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
 /// assert_exports!(Batch, "rewards": f64, rank 1, readonly);
 /// ```
 ///
-/// The refusal says what is exported:
+/// The error message says what the type exports:
 ///
 /// ```compile_fail
 /// # use dlpack_core::{DLPack, assert_exports};
@@ -250,35 +258,35 @@ pub(super) const fn equal(a: &str, b: &str) -> bool {
 #[macro_export]
 macro_rules! assert_exports {
     (@claim $claim:expr, rank $rank:literal $(, $($rest:tt)*)?) => {
-        $crate::assert_exports!(@claim $claim.rank($rank), $($($rest)*)?)
+        $crate::assert_exports!(@claim $claim.with_rank($rank), $($($rest)*)?)
     };
     (@claim $claim:expr, writable $(, $($rest:tt)*)?) => {
-        $crate::assert_exports!(@claim $claim.writable(true), $($($rest)*)?)
+        $crate::assert_exports!(@claim $claim.with_writable(true), $($($rest)*)?)
     };
     (@claim $claim:expr, readonly $(, $($rest:tt)*)?) => {
-        $crate::assert_exports!(@claim $claim.writable(false), $($($rest)*)?)
+        $crate::assert_exports!(@claim $claim.with_writable(false), $($($rest)*)?)
     };
     (@claim $claim:expr, $(,)?) => { $claim };
     (@against $claim:expr, $type:ty) => {
-        $claim.against(
+        $claim.check_export(
             "",
             &[&[("", <$type as $crate::DLPack>::EXTRAS.facts)]],
             <$type as $crate::DLPack>::EXTRAS.exclusive,
         )
     };
     (@against $claim:expr, $type:ty, $name:literal) => {
-        $claim.against($name, <$type as $crate::DLPackTensors>::FACTS, false)
+        $claim.check_export($name, <$type as $crate::DLPackTensors>::FACTS, false)
     };
     ($type:ty $(, $name:literal)?: $elem:ty $(, $($rest:tt)*)?) => {
         const _: () = {
-            const CLAIM: $crate::__private0::Claim = $crate::assert_exports!(
-                @claim $crate::__private0::Claim::new::<$elem>(
+            const CLAIM: $crate::__private0::ExportAssertion = $crate::assert_exports!(
+                @claim $crate::__private0::ExportAssertion::new::<$elem>(
                     ::core::stringify!($type),
                     ::core::stringify!($elem),
                 ),
                 $($($rest)*)?
             );
-            const TEXT: $crate::__private0::Text =
+            const TEXT: $crate::__private0::AssertionMessage =
                 $crate::assert_exports!(@against CLAIM, $type $(, $name)?);
             ::core::assert!(TEXT.is_empty(), "{}", TEXT.as_str());
         };

@@ -1,12 +1,12 @@
-//! PyO3 as `#[pymethods]` of a class below `#[dlpack_pymethods]` sees it: all of it, but for the functions by which a
-//! method borrows its object. Where an array over the object is alive they fail, and say so.
+//! The `pyo3` that `#[pymethods]` sees below `#[dlpack_pymethods]`: a re-export of PyO3, except for the functions by which a
+//! method borrows its object. Their errors name an array over the object as the likely reason.
 //!
-//! PyO3 raises "Already borrowed" inside the function that Python calls, before any code of the class runs, and knows
-//! nothing of arrays. Its macro names these functions by a path that `#[pyo3(crate = "..")]` begins, so they can be
-//! others, which call PyO3's own: a method that succeeds takes not one instruction more. Wrapping each method in Python
-//! would cost a call, and a signature with another receiver would show in stubs and break macros within the block.
+//! PyO3 raises "Already borrowed" inside of the function that CPython calls, before any code of the class runs, and knows
+//! nothing of arrays. The paths in the code that its macro generates start with `#[pyo3(crate = "..")]`, so that attribute can
+//! redirect them to the functions here, which call PyO3's and add no instruction to the path that succeeds. Wrapping each
+//! method in Python would cost a call, and another receiver type would show in stubs and break macros inside of the block.
 //!
-//! `PyRef<Self>` and `PyRefMut<Self>` as receivers, arguments of the class, and `#[pyo3(get, set)]` do not go this way.
+//! `PyRef<Self>` and `PyRefMut<Self>` as receivers, arguments of the class, and `#[pyo3(get, set)]` do not use these functions.
 #![expect(
     unsafe_code,
     reason = "PyO3 calls its functions for slots in unsafe blocks"
@@ -14,11 +14,11 @@
 
 pub use pyo3::*;
 
-/// With the functions that are ours.
+/// PyO3's `impl_`, with our `extract_argument`.
 pub mod impl_ {
     pub use pyo3::impl_::*;
 
-    /// With the functions that are ours.
+    /// PyO3's `extract_argument`, with our functions for receivers.
     pub mod extract_argument {
         pub use pyo3::impl_::extract_argument::*;
 
@@ -27,33 +27,36 @@ pub mod impl_ {
         use pyo3::pyclass::boolean_struct::False;
         use pyo3::{Borrowed, PyAny, PyClass, PyClassGuard, PyClassGuardMut, PyErr, PyResult};
 
-        /// Borrows the object of a `&self` method.
+        /// Borrows the receiver of a `&self` method.
         #[inline]
         pub fn extract_pyclass_ref<'a, 'holder, T: PyClass>(
             object: Borrowed<'a, '_, PyAny>,
             holder: &'holder mut Option<PyClassGuard<'a, T>>,
         ) -> PyResult<&'holder T> {
-            let explain =
-                |error| explain(error, object, <T as PyClass>::NAME, ["read", "writes to"]);
+            let explain = |error| {
+                explain_borrow_error(error, object, <T as PyClass>::NAME, ["read", "writes to"])
+            };
             theirs::extract_pyclass_ref(object, holder).map_err(explain)
         }
 
-        /// Borrows the object of a `&mut self` method.
+        /// Borrows the receiver of a `&mut self` method.
         #[inline]
         pub fn extract_pyclass_ref_mut<'a, 'holder, T: PyClass<Frozen = False>>(
             object: Borrowed<'a, '_, PyAny>,
             holder: &'holder mut Option<PyClassGuardMut<'a, T>>,
         ) -> PyResult<&'holder mut T> {
-            let explain =
-                |error| explain(error, object, <T as PyClass>::NAME, ["changed", "shares"]);
+            let explain = |error| {
+                explain_borrow_error(error, object, <T as PyClass>::NAME, ["changed", "shares"])
+            };
             theirs::extract_pyclass_ref_mut(object, holder).map_err(explain)
         }
 
-        /// The same in a slot, whose object need not be looked at; it is all the same.
+        /// Borrows the receiver of a slot function with `&self`. CPython has checked its type; [`extract_pyclass_ref`] checks
+        /// it again.
         ///
         /// # Safety
         ///
-        /// None is asked for.
+        /// No requirement; `unsafe` only because PyO3's function of this name is.
         #[inline]
         pub unsafe fn extract_pyclass_ref_trusted<'a, 'holder, T: PyClass>(
             object: Borrowed<'a, '_, PyAny>,
@@ -62,11 +65,12 @@ pub mod impl_ {
             extract_pyclass_ref(object, holder)
         }
 
-        /// As above.
+        /// Borrows the receiver of a slot function with `&mut self`. CPython has checked its type; [`extract_pyclass_ref_mut`]
+        /// checks it again.
         ///
         /// # Safety
         ///
-        /// None is asked for.
+        /// No requirement; `unsafe` only because PyO3's function of this name is.
         #[inline]
         pub unsafe fn extract_pyclass_ref_mut_trusted<'a, 'holder, T: PyClass<Frozen = False>>(
             object: Borrowed<'a, '_, PyAny>,
@@ -75,10 +79,10 @@ pub mod impl_ {
             extract_pyclass_ref_mut(object, holder)
         }
 
-        /// PyO3's exception, of the same class, with the reason and what to do.
+        /// Replaces the message of PyO3's borrow error (the exception's class stays) by one with the reason and what to do.
         #[cold]
         #[inline(never)]
-        fn explain(
+        fn explain_borrow_error(
             error: PyErr,
             object: Borrowed<'_, '_, PyAny>,
             class: &str,
@@ -92,7 +96,7 @@ pub mod impl_ {
             crate::error::fail!(py, PyRuntimeError:
                 "{theirs}: this `{class}` cannot be {done} while an array that {how} its data is alive; drop that array first \
                  (`del array`), or make it a copy (`numpy.array(obj)`). If there is none, another method of the object is running")
-            .fetch(py)
+            .take_exception(py)
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What every Python has for C, and the stable ABI of an older one does not name: by PyO3 where it names it, else by address.
+//! C-API functions that older stable ABIs do not declare: from PyO3 where it declares them, else looked up by name.
 //!
-//! Each function here calls the one of that name: PyO3's, where this build has it, since what a function imports stands
-//! before what stands beside it; else the stand-in below.
+//! Each wrapper calls the C function of its name. A glob import within the wrapper takes precedence over the items of this
+//! module: it provides PyO3's declaration if this build has one. Otherwise the name resolves to the replacement below.
 #![expect(unsafe_code, reason = "calls functions of C")]
 
 use core::ffi::{c_char, c_int, c_void};
@@ -13,7 +13,7 @@ use pyo3::ffi::{Py_ssize_t, PyObject};
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
-/// CPython's `Py_buffer`. Its layout is part of the stable ABI of 3.11, and was the same before.
+/// CPython's `Py_buffer`. The stable ABI contains it since 3.11; its layout was the same before.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct PyBuffer {
@@ -30,7 +30,7 @@ pub(crate) struct PyBuffer {
     pub(crate) internal: *mut c_void,
 }
 
-// What a consumer may ask for, by the documentation of the protocol.
+// The flags of a buffer request, as documented for the buffer protocol.
 pub(crate) const WRITABLE: c_int = 0x1;
 pub(crate) const FORMAT: c_int = 0x4;
 pub(crate) const ND: c_int = 0x8;
@@ -39,39 +39,47 @@ pub(crate) const C_CONTIGUOUS: c_int = 0x20 | STRIDES;
 pub(crate) const F_CONTIGUOUS: c_int = 0x40 | STRIDES;
 pub(crate) const ANY_CONTIGUOUS: c_int = 0x80 | STRIDES;
 
-/// Fills a buffer with what `object` lends; -1 and an exception if it cannot.
+/// Fills `view` with a buffer of `object`; returns -1 with an exception if the object cannot export one.
 ///
 /// # Safety
 ///
-/// `view` is a place for a buffer, which stays there until it is released.
+/// `view` is valid for writes, and the buffer is not moved until it is released.
 #[inline]
 pub(crate) unsafe fn get_buffer(
     object: &Bound<'_, PyAny>,
     view: *mut PyBuffer,
     flags: c_int,
 ) -> c_int {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
-    // SAFETY: attached; the caller vouches for the place.
+    // SAFETY: attached, as `object` shows; `view` is valid and stays in place, by this function's contract.
     unsafe { PyObject_GetBuffer(object.as_ptr(), view.cast(), flags) }
 }
 
-/// Gives a buffer back.
+/// Releases a buffer.
 ///
 /// # Safety
 ///
-/// The thread is attached, `get_buffer` filled the buffer, and nobody uses it afterwards.
+/// The thread is attached, `get_buffer` filled the buffer, and it is not used afterwards.
 #[inline]
 pub(crate) unsafe fn release_buffer(view: *mut PyBuffer) {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
-    // SAFETY: passed on to the caller.
+    // SAFETY: attached, and a filled buffer that is not used afterwards, by this function's contract.
     unsafe { PyBuffer_Release(view.cast()) }
 }
 
-/// Calls a method with those of four keywords that have a value; `names` are theirs.
+/// Calls a method with keyword arguments: those of the four `values` that are given, under these `names`.
 #[inline]
 pub(crate) fn call_method<'py>(
     object: &Bound<'py, PyAny>,
@@ -79,7 +87,11 @@ pub(crate) fn call_method<'py>(
     values: [Option<&Bound<'py, PyAny>>; 4],
     names: Option<&Bound<'py, PyTuple>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     let mut all = [object.as_ptr(); 5];
@@ -95,45 +107,53 @@ pub(crate) fn call_method<'py>(
         "a name for each value"
     );
     let names = names.map_or(null_mut(), Bound::as_ptr);
-    // SAFETY: attached; the object itself, as the one argument without a name, and a value for each name.
+    // SAFETY: attached, as `object` shows; the array has the object, the one positional argument, and a value for each name.
     let result = unsafe { PyObject_VectorcallMethod(name.as_ptr(), all.as_ptr(), 1, names) };
     // SAFETY: a new reference, or null with an exception.
     unsafe { Bound::from_owned_ptr_or_err(object.py(), result) }
 }
 
-/// An attribute of a class or of its bases, if there is one. A miss raises nothing, which would take as long as an import
-/// does otherwise.
+/// An attribute of a class or its bases, if there is one. A missing attribute sets no exception, which would cost as much as a
+/// whole import.
 #[inline]
 pub(crate) fn class_attribute<'py>(
     class: &Bound<'py, PyType>,
     name: &Bound<'py, PyString>,
 ) -> Option<Bound<'py, PyAny>> {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
     let mut found = null_mut();
-    // SAFETY: attached; a class, a string, and a place for the result.
+    // SAFETY: attached, as `class` shows; a type, a string, and a pointer that is valid for writes.
     let status = unsafe { PyObject_GetOptionalAttr(class.as_ptr(), name.as_ptr(), &raw mut found) };
     if status < 0 {
-        // SAFETY: attached. Nobody asked whether the search went well.
+        // SAFETY: attached, as `class` shows. An error of the lookup counts as a missing attribute.
         unsafe { ffi::PyErr_Clear() };
     }
     // SAFETY: null, or a new reference.
     unsafe { Bound::from_owned_ptr_or_opt(class.py(), found) }
 }
 
-/// The number of the interpreter in which this thread is attached: 0 is the main one.
+/// The id of the interpreter to which this thread is attached; 0 is the main interpreter.
 pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
-    #[allow(unused_imports, clippy::wildcard_imports, reason = "see above")]
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
     use pyo3::ffi::*;
 
-    // SAFETY: attached.
+    // SAFETY: attached, as the `Python` shows.
     let interpreter = unsafe { PyInterpreterState_Get() };
-    // SAFETY: the interpreter of this thread.
+    // SAFETY: the interpreter to which this thread is attached.
     unsafe { PyInterpreterState_GetID(interpreter) }
 }
 
-/// Where a C function of this Python is.
+/// The address of a function of CPython's C API.
 pub(crate) fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
     let ctypes = py.import("ctypes")?;
     let function = ctypes.getattr("pythonapi")?.getattr(name)?;
@@ -141,87 +161,87 @@ pub(crate) fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
     pointer.getattr("value")?.extract()
 }
 
-/// The same, looked for once; null where it is not found.
-fn find(known: &PyOnceLock<usize>, name: &str) -> *mut c_void {
-    // SAFETY: whoever calls a function of C here is attached.
+/// The address of a function of CPython's C API, cached in `known`; null if it is not found. Only called on attached threads.
+fn cached_address(known: &PyOnceLock<usize>, name: &str) -> *mut c_void {
+    // SAFETY: the callers are replacements of C-API functions, which require an attached thread.
     let py = unsafe { Python::assume_attached() };
     let address = known.get_or_init(py, || address_of(py, name).unwrap_or(0));
     with_exposed_provenance_mut(*address)
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_int) -> c_int {
     type Get = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int) -> c_int;
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = find(&ADDRESS, "PyObject_GetBuffer");
+    let function = cached_address(&ADDRESS, "PyObject_GetBuffer");
     if function.is_null() {
-        // As of an object that has none.
-        // SAFETY: attached, as whoever asks for a buffer.
+        // Raises what an object without a buffer would raise.
+        // SAFETY: attached, as `PyObject_GetBuffer` requires.
         PyTypeError::new_err(()).restore(unsafe { Python::assume_attached() });
         return -1;
     }
-    // SAFETY: the address of such a function.
+    // SAFETY: `cached_address` returned the address of the function with this signature.
     let function = unsafe { transmute::<*mut c_void, Get>(function) };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller upholds the contract of the C function of this name.
     unsafe { function(object, view, flags) }
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyInterpreterState_Get() {}
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyInterpreterState_GetID((): ()) -> i64 {
     0
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyBuffer_Release(view: *mut c_void) {
     type Release = unsafe extern "C" fn(*mut c_void);
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = find(&ADDRESS, "PyBuffer_Release");
+    let function = cached_address(&ADDRESS, "PyBuffer_Release");
     if !function.is_null() {
-        // SAFETY: the address of such a function.
+        // SAFETY: `cached_address` returned the address of the function with this signature.
         let function = unsafe { transmute::<*mut c_void, Release>(function) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller upholds the contract of the C function of this name.
         unsafe { function(view) };
     }
 }
 
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_VectorcallMethod(
     name: *mut PyObject,
     values: *const *mut PyObject,
     _: usize,
     names: *mut PyObject,
 ) -> *mut PyObject {
-    // SAFETY: attached, as whoever calls a method.
+    // SAFETY: attached, as `PyObject_VectorcallMethod` requires.
     let py = unsafe { Python::assume_attached() };
     let call = || {
-        // SAFETY: there is at least one value, the object.
+        // SAFETY: the first value is the object whose method is called.
         let object = unsafe { *values };
-        // SAFETY: an object.
+        // SAFETY: a valid object, which the caller keeps alive.
         let object = unsafe { Bound::from_borrowed_ptr(py, object) };
-        // SAFETY: a string.
+        // SAFETY: a valid string, which the caller keeps alive.
         let name = unsafe { Bound::from_borrowed_ptr(py, name) };
         let method = object.getattr(name.cast_into::<PyString>()?)?;
-        // SAFETY: null, or a tuple.
+        // SAFETY: null, or a valid tuple that the caller keeps alive.
         let Some(names) = (unsafe { Bound::from_borrowed_ptr_or_opt(py, names) }) else {
             return method.call0();
         };
-        // PyO3's own function panics without memory.
-        // SAFETY: attached.
+        // PyO3's `PyDict::new` panics if there is no memory.
+        // SAFETY: attached, as `py` shows.
         let keywords = unsafe { ffi::PyDict_New() };
         // SAFETY: a new reference, or null with an exception.
         let keywords = unsafe { Bound::from_owned_ptr_or_err(py, keywords) }?;
         let keywords = keywords.cast_into::<PyDict>()?;
         for (index, name) in names.cast_into::<PyTuple>()?.iter().enumerate() {
-            // SAFETY: a value for each name, behind the object.
+            // SAFETY: `values` has the object, followed by a value for each name.
             let value = unsafe { values.add(index + 1) };
-            // SAFETY: as above.
+            // SAFETY: `value` points into the array of values.
             let value = unsafe { *value };
-            // SAFETY: an object.
+            // SAFETY: a valid object, which the caller keeps alive.
             keywords.set_item(name, unsafe { Bound::from_borrowed_ptr(py, value) })?;
         }
         method.call((), Some(&keywords))
@@ -235,9 +255,9 @@ unsafe fn PyObject_VectorcallMethod(
     )
 }
 
-/// By the search that `getattr` itself makes, which caches what it does not find. It is in every Python from before the
-/// function of this name.
-#[allow(dead_code, non_snake_case, reason = "stands in where PyO3 has none")]
+/// Uses the lookup that `getattr` itself uses, which also caches missing attributes. Every Python from before
+/// `PyObject_GetOptionalAttr` has it.
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_GetOptionalAttr(
     class: *mut PyObject,
     name: *mut PyObject,
@@ -246,21 +266,21 @@ unsafe fn PyObject_GetOptionalAttr(
     type Search = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
     static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = find(&ADDRESS, "_PyType_Lookup");
+    let function = cached_address(&ADDRESS, "_PyType_Lookup");
     let attribute = if function.is_null() {
-        // SAFETY: passed on to the caller.
+        // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         unsafe { ffi::PyObject_GetAttr(class, name) }
     } else {
-        // SAFETY: the address of such a function.
+        // SAFETY: `cached_address` returned the address of the function with this signature.
         let function = unsafe { transmute::<*mut c_void, Search>(function) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         let borrowed = unsafe { function(class, name) };
-        // With the lock, nobody takes it from the class meanwhile.
-        // SAFETY: null, or an object that the class holds.
+        // These Python versions have the GIL, so no other thread removes the attribute in between.
+        // SAFETY: null, or an object that the class keeps alive.
         unsafe { ffi::Py_XINCREF(borrowed) };
         borrowed
     };
-    // SAFETY: the caller passes a place.
+    // SAFETY: `found` is valid for writes, as `PyObject_GetOptionalAttr` requires.
     unsafe { found.write(attribute) };
     if attribute.is_null() && function.is_null() {
         -1

@@ -1,16 +1,16 @@
-//! Parts of a tensor: the same memory under fewer indices or other ones, together with all that keeps the whole.
+//! Views of a tensor: slices, single indices, permuted and reshaped axes, and the bytes as another data type.
 
 use core::ops::Range;
 
-use crate::export::block::narrow;
-use crate::export::layer::{changed, part};
-use crate::layout::cut::{Cut, Pick};
+use crate::export::block::narrow_in_place;
+use crate::export::reexport::{reexport_changed, reexport_view};
+use crate::layout::views::{LayoutView, Pick};
 use crate::{DataType, Descriptor, Error, Managed};
 
-/// Parts keep the whole, and whatever is true of it: who may write, the device, the stream. No memory is touched, so it
-/// may be anywhere. Items that share a byte can be parted where a byte begins.
+/// Each view keeps the whole tensor alive, and inherits its access, device and stream. No memory is read or written, so the
+/// tensor may be on any device. Items that share a byte can be sliced only where a byte begins.
 impl Managed {
-    /// The part under a range of one axis.
+    /// A view of a range of one axis.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -25,10 +25,10 @@ impl Managed {
     ///
     /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`]. The tensor is dropped then.
     pub fn slice(self, axis: usize, range: Range<usize>) -> Result<Self, Error> {
-        self.cut(|cut| cut.slice(axis, &range))
+        self.apply_view(|view| view.slice(axis, &range))
     }
 
-    /// The part under one index of an axis, which is gone then.
+    /// A view of one index of an axis, which the result no longer has.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -42,12 +42,12 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// As [`Managed::slice`].
+    /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`]. The tensor is dropped then.
     pub fn index(self, axis: usize, index: usize) -> Result<Self, Error> {
-        self.cut(|cut| cut.index(axis, index))
+        self.apply_view(|view| view.index(axis, index))
     }
 
-    /// The same items with the axes in another order.
+    /// A view with the axes in another order.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -60,12 +60,12 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`] or [`Error::NoSuchAxis`] where not each axis is named once. The tensor is dropped then.
+    /// [`Error::Rank`] or [`Error::NoSuchAxis`] unless `axes` names each axis once. The tensor is dropped then.
     pub fn permute(self, axes: &[usize]) -> Result<Self, Error> {
-        self.cut(|cut| cut.permute(axes))
+        self.apply_view(|view| view.permute(axes))
     }
 
-    /// The same items in the same order, under another shape; where that needs no copy.
+    /// A view of the same items, in the same order, with another shape. It never copies.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -79,23 +79,26 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`] if the shape has another number of items, [`Error::NotContiguous`] where they would have to be
-    /// moved, [`Error::TooManyAxes`]. The tensor is dropped then.
+    /// [`Error::Count`] if the shape has another number of items, [`Error::NotContiguous`] if the items would have to be moved,
+    /// [`Error::TooManyAxes`]. The tensor is dropped then.
     pub fn reshape(self, shape: &[usize]) -> Result<Self, Error> {
-        self.cut(|cut| cut.reshape(shape))
+        self.apply_view(|view| view.reshape(shape))
     }
 
-    /// A tensor of ours is changed where it stands; over any other lies one more.
-    fn cut(mut self, cut: impl FnOnce(&mut Cut) -> Result<(), Error>) -> Result<Self, Error> {
-        if !self.is_ours() {
-            return part(self, cut, None);
+    /// Applies a view operation: in place if this crate exported the tensor, otherwise in a re-export that keeps it.
+    fn apply_view(
+        mut self,
+        change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        if !self.is_own_export() {
+            return reexport_view(self, change, None);
         }
-        narrow(&mut self, cut)?;
+        narrow_in_place(&mut self, change)?;
         Ok(self)
     }
 }
 
-/// Leaves of a described tensor what is taken of each axis, from the first on; the others stay as they are.
+/// Applies one [`Pick`] to each axis of a description, from the first axis on. Further axes stay as they are.
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -110,13 +113,14 @@ impl Managed {
 ///
 /// # Errors
 ///
-/// As [`Managed::slice`]; [`Error::BadStride`] where a step is 0, [`Error::TooManyAxes`]. The description is of no use then.
+/// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`], [`Error::TooManyAxes`]; [`Error::BadStride`] if a
+/// step is 0. After an error the description must not be used.
 pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
-    described.cut(|cut| cut.pick(picks))
+    described.apply_view(|view| view.apply_picks(picks))
 }
 
-/// The bytes of a tensor as items of another type and another shape: how what was written down as bytes becomes a tensor
-/// again. The memory is the same, and who may write it; the items lie one after another in row-major order.
+/// Reinterprets the bytes of a tensor as items of another data type and shape, in row-major order: restores a tensor from
+/// serialized bytes. The memory and the access to it stay the same.
 ///
 /// ```
 /// use dlpack_core::binding::recast;
@@ -130,8 +134,12 @@ pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error>
 ///
 /// # Errors
 ///
-/// [`Error::Bytes`] where that takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`],
-/// [`Error::UnknownDataType`]; and what is wrong with a shape. The tensor is dropped then.
+/// [`Error::Bytes`] if that takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`],
+/// [`Error::UnknownDataType`], and the errors of an invalid shape. The tensor is dropped then.
 pub fn recast(tensor: Managed, dtype: DataType, shape: &[i64]) -> Result<Managed, Error> {
-    changed(tensor, |described| described.recast(dtype, shape), None)
+    reexport_changed(
+        tensor,
+        |described| described.reinterpret_items(dtype, shape),
+        None,
+    )
 }

@@ -1,19 +1,19 @@
-//! Tensors over memory that is made for them: copies, and zeros.
+//! Tensors in newly allocated host memory: copies, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
 use core::sync::atomic::AtomicBool;
 
-use crate::export::block::{Unfinished, exactly};
+use crate::export::block::{UnfinishedExport, owner_if_exactly};
 use crate::export::dims_storage::Capacity;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};
-use crate::request::{Plan, Subject, plan::plan_unasked};
+use crate::request::{Plan, Subject, plan::plan_without_request};
 use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRef};
 use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
 impl Managed {
-    /// New memory of zeros in row-major order, 256-byte aligned, that all who get it may write.
+    /// Allocates a tensor of zeros: row-major, 256-byte aligned, and writable by every consumer that shares it.
     ///
     /// ```
     /// use dlpack_core::{DataType, Managed};
@@ -25,33 +25,34 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// A negative extent, more bytes than memory has, or no memory.
+    /// A negative extent, a size beyond the address space, or a failed allocation.
     pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
-        zeroed(shape, dtype)
+        alloc_zeroed(shape, dtype)
     }
 }
 
 /// The memory of a copy that was made for one consumer.
 ///
-/// Only [`over_copy`] makes one, so the deleter of a tensor that has it as its owner proves where the memory comes from.
+/// Only [`export_copied_bytes`] creates it. So a tensor is such a copy if its deleter drops this type.
 struct CopiedBytes(#[expect(dead_code, reason = "owns the bytes")] AlignedBytes);
 
-/// What only the drop of a copy reads.
+/// Read only by the drop of [`CopiedBytes`].
 static MARK: AtomicBool = AtomicBool::new(false);
 
 impl Drop for CopiedBytes {
-    /// Reads the mark, so that no other function has the code of a copy's deleter, nor then its address.
+    /// Reads `MARK`, which makes the code of the deleter unique. So the linker cannot merge it with another function, and its
+    /// address identifies copies.
     fn drop(&mut self) {
-        // SAFETY: a static, which nobody writes.
+        // SAFETY: `MARK` is a static that no code writes.
         unsafe { MARK.as_ptr().read_volatile() };
     }
 }
 
-/// Whether a tensor is a copy that this crate made for one consumer, and that was not [shared](Managed::shared) since: whoever
-/// owns the tensor is then the only one who has its memory.
+/// Whether a tensor is a copy that this crate made for one consumer, and that was not [shared](Managed::shared) since. The
+/// tensor is then the only user of its memory.
 ///
-/// An import can prove no more than this: [`is_copied`](TensorRef::is_copied) alone is a statement of the producer. A copy
-/// in the legacy struct, which has no flags, is not recognised.
+/// An import cannot prove more: [`is_copied`](TensorRef::is_copied) by itself is only the producer's claim. A copy in the
+/// struct from before DLPack 1.0, which has no flags, is not recognised.
 ///
 /// ```
 /// use dlpack_core::binding::is_own_copy;
@@ -59,7 +60,7 @@ impl Drop for CopiedBytes {
 ///
 /// let request = ExportRequest { copy: Some(true), ..ExportRequest::versioned() };
 /// let pointer = vec![1_u8, 2].into_dlpack_with(&request)?.into_raw();
-/// // SAFETY: `pointer` comes from `into_raw`, and nobody else has it.
+/// // SAFETY: `pointer` comes from `into_raw`, and is used only here.
 /// let imported = unsafe { Managed::from_raw(pointer) }?;
 /// assert!(is_own_copy(&imported));
 /// assert!(!is_own_copy(&imported.shared()));
@@ -67,18 +68,18 @@ impl Drop for CopiedBytes {
 /// ```
 #[must_use]
 pub fn is_own_copy(tensor: &Managed) -> bool {
-    tensor.access == Access::Exclusive && is_copy_of_ours(tensor)
+    tensor.access == Access::Exclusive && is_copy_by_this_crate(tensor)
 }
 
-/// The same, whoever else has it by now.
+/// Whether a tensor is a copy that this crate made for one consumer, even if it has been shared since; see [`is_own_copy`].
 #[inline(never)]
-pub(super) fn is_copy_of_ours(tensor: &Managed) -> bool {
-    // SAFETY: no other owner contains `CopiedBytes`, and its drop does what that of no other type does.
-    let is_one = unsafe { exactly::<CopiedBytes>(tensor) }.is_some();
+pub(super) fn is_copy_by_this_crate(tensor: &Managed) -> bool {
+    // SAFETY: no other owner contains `CopiedBytes`, and its drop reads `MARK`, which no other drop does.
+    let is_one = unsafe { owner_if_exactly::<CopiedBytes>(tensor) }.is_some();
     is_one && tensor.view().is_copied()
 }
 
-/// A copy that nobody else holds, in row-major order, 256-byte aligned.
+/// Copies a tensor that the host can read into new memory: row-major, 256-byte aligned, used by the result alone.
 // CPY-06, CPY-14
 #[inline(always)]
 pub(crate) fn copy_on_host(
@@ -93,25 +94,25 @@ pub(crate) fn copy_on_host(
         let data = memory.as_mut_ptr();
         match tensor.dtype.itemsize() {
             Some(itemsize) => {
-                // SAFETY: the tensor was checked: every item lies in memory that is lent for its lifetime, which
-                // includes this call, and that the processor can read (`plan`). `memory` has room for every
-                // item, and is new.
+                // SAFETY: the tensor was checked: every item lies in memory that is borrowed for a lifetime that includes this
+                // call. `plan` chose a host copy, so the CPU can read it. `memory` is new and has space for every item.
                 unsafe { tensor.copy_items(itemsize, data) };
             }
             None if tensor.is_contiguous() => {
-                // SAFETY: items that share bytes and follow one another from the start of a byte
-                // are those bytes, `bytes` of them; both sides as above, whoever may be writing the first.
+                // SAFETY: items that share bytes are contiguous here, so they occupy whole bytes, `bytes` of them. They lie in
+                // memory that is borrowed for this call, and `data` is new memory of that size. `load` allows other threads to
+                // write the source.
                 unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
             }
             None => return Err(tensor.not_contiguous()),
         }
     }
-    over_copy(memory, tensor, legacy, plan)
+    export_copied_bytes(memory, tensor, legacy, plan)
 }
 
-/// The tensor over a copy of its bytes, one item after another.
+/// Exports the contiguous bytes of a copy as a row-major tensor with the shape and data type of the original.
 #[inline(always)]
-pub(crate) fn over_copy(
+pub(crate) fn export_copied_bytes(
     mut memory: AlignedBytes,
     tensor: &TensorRef<'_>,
     legacy: LegacyPolicy,
@@ -120,32 +121,33 @@ pub(crate) fn over_copy(
     let lists = ShapeStrides::row_major(tensor.shape)?;
     let mut copy = Descriptor {
         legacy,
-        ..Descriptor::over(memory.start(), lists, tensor.dtype, Access::Exclusive)
+        ..Descriptor::for_host_memory(memory.data_ptr(), lists, tensor.dtype, Access::Exclusive)
     };
-    Ok(Unfinished::new(CopiedBytes(memory), Capacity::ANY)?.finish(&mut copy, plan))
+    Ok(UnfinishedExport::new(CopiedBytes(memory), Capacity::ANY)?.into_tensor(&mut copy, plan))
 }
 
-/// As [`Managed::zeroed`], of the shape and the type of another tensor: what the allocator of the exchange table gives.
+/// Allocates zeros with the shape and data type of another tensor: the allocator of the DLPack exchange API table.
 ///
 /// # Errors
 ///
-/// As [`Managed::zeroed`], and where the other tensor names another device or no shape.
+/// Those of [`Managed::zeroed`], [`Error::UnreachableDevice`] if the prototype is on another device, and an error if it has no
+/// shape.
 ///
 /// # Safety
 ///
-/// The shape of the prototype has `ndim` entries; nothing else of its pointers is read.
+/// The shape of the prototype has `ndim` entries. Its other pointers are not read.
 pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     let requested = Device::from(prototype.device);
     let data = Device::CPU;
     if requested != data {
         return Err(Error::UnreachableDevice { data, requested });
     }
-    let shape = foreign::shape_of(prototype)?;
-    zeroed(shape, DataType::from_abi(prototype.dtype, false))
+    let shape = foreign::read_shape(prototype)?;
+    alloc_zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 
-/// New memory of zeros that all who get it may write.
-fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
+/// Allocates a tensor of zeros that every consumer may write.
+fn alloc_zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     if !dtype.is_known() {
         return Err(Error::UnknownDataType { found: dtype });
     }
@@ -153,7 +155,7 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     extents.check_rank()?;
     let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    let plan = plan_unasked(&Subject {
+    let plan = plan_without_request(&Subject {
         device: Device::CPU,
         dtype,
         read_only: false,
@@ -161,6 +163,6 @@ fn zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
         legacy: LegacyPolicy::Copy,
     });
     let lists = ShapeStrides::row_major(&extents)?;
-    let mut zeros = Descriptor::over(memory.start(), lists, dtype, Access::Shared);
-    Ok(Unfinished::new(memory, Capacity::ANY)?.finish(&mut zeros, &plan))
+    let mut zeros = Descriptor::for_host_memory(memory.data_ptr(), lists, dtype, Access::Shared);
+    Ok(UnfinishedExport::new(memory, Capacity::ANY)?.into_tensor(&mut zeros, &plan))
 }

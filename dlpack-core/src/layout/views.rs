@@ -1,42 +1,42 @@
-//! Parts of a layout: fewer indices of its axes, or other axes; pure.
+//! Views of a layout: slices, single indices, permuted and reshaped axes. Arithmetic only.
 
 use core::ops::Range;
 
 use crate::layout::Dims;
-use crate::layout::extent::{self, distance, size};
+use crate::layout::extent::{self, extent_to_usize, stride_to_isize};
 use crate::{Error, Order};
 
-/// What is taken of the next axis.
+/// The selection on one axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pick {
-    /// One index: the axis is gone then.
+    /// A single index. The result does not have the axis.
     Index(usize),
-    /// A range of indices, and how far apart; from its end backwards, where that is negative.
+    /// A range of indices with a step. A negative step starts at the last index of the range.
     Slice(Range<usize>, isize),
-    /// Nothing yet: an axis of extent 1 comes first.
+    /// Inserts an axis of size 1 here.
     NewAxis,
 }
 
-/// A part of a layout.
+/// The layout of a view.
 #[derive(Debug)]
-pub(crate) struct Cut {
-    /// How many items lie between the first item of the whole and that of the part.
+pub(crate) struct LayoutView {
+    /// The distance in items from the first item of the whole to the first item of the view.
     pub(crate) first: isize,
     pub(crate) shape: Dims,
     pub(crate) strides: Dims,
 }
 
-impl Cut {
-    /// All of it.
-    pub(crate) fn of(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+impl LayoutView {
+    /// The view of the whole.
+    pub(crate) fn whole_layout(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
             first: 0,
-            shape: Dims::from(shape).whole()?,
-            strides: Dims::from(strides).whole()?,
+            shape: Dims::from(shape).check_allocated()?,
+            strides: Dims::from(strides).check_allocated()?,
         })
     }
 
-    /// A range of an axis.
+    /// Selects a range of an axis.
     pub(crate) fn slice(&mut self, axis: usize, range: &Range<usize>) -> Result<(), Error> {
         let (first, extent) = range_of(axis, range, &self.shape, &self.strides)?;
         self.first = self.first.wrapping_add(first);
@@ -44,15 +44,15 @@ impl Cut {
         Ok(())
     }
 
-    /// One index of an axis, which is gone then.
+    /// Selects one index of an axis and removes the axis.
     pub(crate) fn index(&mut self, axis: usize, index: usize) -> Result<(), Error> {
-        self.slice(axis, &one(index))?;
-        self.shape.remove(axis)?;
-        self.strides.remove(axis)
+        self.slice(axis, &single_index(index))?;
+        self.shape.remove_axis(axis)?;
+        self.strides.remove_axis(axis)
     }
 
-    /// What is taken of each axis, from the first on; the others stay as they are.
-    pub(crate) fn pick(&mut self, picks: &[Pick]) -> Result<(), Error> {
+    /// Applies one pick to each axis, from the first on. Further axes stay as they are.
+    pub(crate) fn apply_picks(&mut self, picks: &[Pick]) -> Result<(), Error> {
         let mut axis = 0;
         for pick in picks {
             match pick {
@@ -62,11 +62,11 @@ impl Cut {
                 }
                 Pick::Slice(range, step) => {
                     self.slice(axis, range)?;
-                    self.step(axis, *step)?;
+                    self.step_axis(axis, *step)?;
                 }
                 Pick::NewAxis => {
-                    self.shape = self.shape.with(axis, 1)?;
-                    self.strides = self.strides.with(axis, 1)?;
+                    self.shape = self.shape.with_axis(axis, 1)?;
+                    self.strides = self.strides.with_axis(axis, 1)?;
                 }
             }
             axis += 1;
@@ -74,14 +74,14 @@ impl Cut {
         Ok(())
     }
 
-    /// Every so manyeth index of an axis, from the last one backwards where that is negative.
-    fn step(&mut self, axis: usize, step: isize) -> Result<(), Error> {
+    /// Selects every `step`-th index of an axis; a negative step starts at the last one.
+    fn step_axis(&mut self, axis: usize, step: isize) -> Result<(), Error> {
         let (extent, stride) = (self.shape[axis], self.strides[axis]);
         if step == 0 {
             return Err(Error::BadStride { axis, found: 0 });
         }
         if step < 0 && extent > 0 {
-            let last = distance((extent - 1).wrapping_mul(stride));
+            let last = stride_to_isize((extent - 1).wrapping_mul(stride));
             self.first = self.first.wrapping_add(last);
         }
         let left = extent.unsigned_abs().div_ceil(step.unsigned_abs() as u64) as i64;
@@ -92,7 +92,7 @@ impl Cut {
         Ok(())
     }
 
-    /// The axes in another order.
+    /// Puts the axes in another order.
     pub(crate) fn permute(&mut self, axes: &[usize]) -> Result<(), Error> {
         let (found, rank) = (axes.len(), self.shape.len());
         let (mut shape, mut strides) = (Dims::new(), Dims::new());
@@ -111,35 +111,35 @@ impl Cut {
         Ok(())
     }
 
-    /// Another shape for the same items in the same order, where none has to be moved.
+    /// Changes the shape for the same items in the same order. An error if an item would have to be moved.
     pub(crate) fn reshape(&mut self, shape: &[usize]) -> Result<(), Error> {
-        let shape = Dims::extents(shape)?.whole()?;
-        let count = |shape| extent::count(shape).map_or(usize::MAX, size);
+        let shape = Dims::extents(shape)?.check_allocated()?;
+        let count = |shape| extent::count_items(shape).map_or(usize::MAX, extent_to_usize);
         let (found, needed) = (count(&self.shape), count(&shape));
         if found != needed {
             return Err(Error::Count { found, needed });
         }
-        let strides = reshaped(&self.shape, &self.strides, &shape)?;
+        let strides = strides_of_reshape(&self.shape, &self.strides, &shape)?;
         let strides = strides.ok_or_else(|| Error::not_contiguous(&self.shape, &self.strides))?;
         (self.shape, self.strides) = (shape, strides);
         Ok(())
     }
 }
 
-/// The range of one index.
+/// The range of a single index.
 #[inline]
-pub(crate) fn one(index: usize) -> Range<usize> {
+pub(crate) fn single_index(index: usize) -> Range<usize> {
     index..index.saturating_add(1)
 }
 
-/// The first item that a range of an axis means, counted from that of the whole, and the extent that is left.
+/// The distance from the axis's first item to that of a range, in items, and the range's length.
 pub(crate) fn range_of(
     axis: usize,
     range: &Range<usize>,
     shape: &[i64],
     strides: &[i64],
 ) -> Result<(isize, i64), Error> {
-    let extent = extent_of(axis, shape)?;
+    let extent = axis_size(axis, shape)?;
     if range.start > range.end || range.end > extent {
         return Err(Error::OutOfRange {
             axis,
@@ -151,29 +151,28 @@ pub(crate) fn range_of(
     let first = if range.is_empty() {
         0
     } else {
-        // Inside what is reached, or there are no items at all.
-        (range.start as isize).wrapping_mul(distance(strides[axis]))
+        // The item lies inside the tensor, so the product fits; without items no address is computed from it.
+        (range.start as isize).wrapping_mul(stride_to_isize(strides[axis]))
     };
     Ok((first, range.len() as i64))
 }
 
-/// How many indices an axis has.
-pub(crate) fn extent_of(axis: usize, shape: &[i64]) -> Result<usize, Error> {
-    let extent = shape.get(axis).map(|&extent| size(extent));
+/// The size of an axis.
+pub(crate) fn axis_size(axis: usize, shape: &[i64]) -> Result<usize, Error> {
+    let extent = shape.get(axis).map(|&extent| extent_to_usize(extent));
     extent.ok_or(Error::NoSuchAxis {
         axis,
         rank: shape.len(),
     })
 }
 
-/// What another shape has to have for strides, so that its items are the same in the same order; none where they would
-/// have to be moved.
+/// The strides with which another shape has the same items in the same order; `None` if items would have to be moved.
 ///
-/// Axes that continue each other are one run of items, and a run can be cut anew.
-fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
-    let mut found = Dims::zeroed(new.len()).whole()?;
+/// Neighbouring axes with strides that continue each other form one run of items. Each run is split into new axes.
+fn strides_of_reshape(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>, Error> {
+    let mut found = Dims::zeroed(new.len()).check_allocated()?;
     if new.contains(&0) {
-        return extent::packed(Order::C, new, 1).map(Some);
+        return extent::packed_strides(Order::C, new, 1).map(Some);
     }
     let mut old = (shape.iter().zip(strides))
         .filter(|(extent, _)| **extent != 1)
@@ -181,9 +180,9 @@ fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>,
         .peekable();
     let mut at = new.len();
     while at > 0 {
-        // The next run, from the last axis on ..
+        // Join the next run of axes, from the last axis on.
         let Some((&extent, &step)) = old.next() else {
-            // .. behind which only extents of 1 are left.
+            // No run is left, so the remaining new axes have size 1.
             found[..at].fill(1);
             break;
         };
@@ -192,7 +191,7 @@ fn reshaped(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Option<Dims>,
         {
             run *= extent;
         }
-        // .. and the new axes that it makes.
+        // Split the run into new axes.
         let mut cut = 1;
         while at > 0 && (cut < run || new[at - 1] == 1) {
             at -= 1;

@@ -1,0 +1,255 @@
+//! The numbers that arrays are reduced to: how they are added up, multiplied and compared.
+#![expect(unsafe_code, reason = "calls code for processors with AVX2")]
+
+use crate::array::reduce::{reduce, reduce_pairs};
+use crate::array::{Array, Rank};
+use crate::element::Plain;
+
+/// A number that [`Array::sum`], [`Array::min`], [`Array::max`] and [`Array::dot`] take: an integer, `f32` or `f64`.
+pub trait Number: Plain {
+    /// What numbers of this type are added up in: 64 bits for integers of up to 64, as in NumPy; else the type itself.
+    type Sum: Copy;
+
+    #[doc(hidden)]
+    fn sum_of<L: Rank>(array: &Array<Self, L>) -> Self::Sum;
+
+    #[doc(hidden)]
+    fn min_of<L: Rank>(array: &Array<Self, L>) -> Self;
+
+    #[doc(hidden)]
+    fn max_of<L: Rank>(array: &Array<Self, L>) -> Self;
+
+    #[doc(hidden)]
+    fn dot_of<L: Rank, M: Rank>(array: &Array<Self, L>, other: &Array<Self, M>) -> Self::Sum;
+}
+
+/// Runs a function that is compiled twice: for any processor, and for those with AVX2, whose registers have 32 bytes. Also the
+/// latter reads memory as `memory/atomic.rs` says, 16 bytes at a time.
+macro_rules! widened {
+    (
+        fn $run:ident<const AVX: bool, $($rank:ident: Rank),+>(
+            $($array:ident: $type:ty),+ $(,)?
+        ) -> $result:ty $body:block
+    ) => {{
+        /// # Safety
+        ///
+        /// With `AVX`, the processor has it.
+        #[inline(always)]
+        unsafe fn $run<const AVX: bool, $($rank: Rank),+>($($array: $type),+) -> $result $body
+
+        #[cfg(all(target_arch = "x86_64", feature = "std", not(miri)))]
+        {
+            /// # Safety
+            ///
+            /// The processor has AVX2.
+            #[target_feature(enable = "avx2")]
+            unsafe fn run_wide<$($rank: Rank),+>($($array: $type),+) -> $result {
+                // SAFETY: AVX2 includes AVX.
+                unsafe { $run::<true, $($rank),+>($($array),+) }
+            }
+
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has it.
+                return unsafe { run_wide($($array),+) };
+            }
+        }
+        // SAFETY: no `AVX`.
+        unsafe { $run::<false, $($rank),+>($($array),+) }
+    }};
+}
+
+macro_rules! numbers {
+    ($($number:ident: $few:ident, $sum:ident, $line:literal, $kind:ident;)*) => {$(
+        impl Number for $number {
+            type Sum = $sum;
+
+            fn sum_of<L: Rank>(array: &Array<Self, L>) -> $sum {
+                let add = |a: $sum, b: $sum| $kind::add!(a, b);
+                let step = |sums: &mut [$few; $line], line: &[Self; $line]| {
+                    for place in 0..$line {
+                        let sum = sums[place];
+                        sums[place] = $kind::add!(sum, line[place] as $few);
+                    }
+                };
+                let collect = |sums: [$few; $line]| {
+                    sums.into_iter().fold(0 as $sum, |all, sum| add(all, sum as $sum))
+                };
+                // SAFETY: no `AVX`.
+                unsafe {
+                    reduce::<_, _, _, _, $line, false>(array, [0 as $few; $line], 0 as $number, step, collect, add)
+                }
+            }
+
+            fn min_of<L: Rank>(array: &Array<Self, L>) -> Self {
+                extreme!($kind, $number, $line, array, <, $kind::most!($number))
+            }
+
+            fn max_of<L: Rank>(array: &Array<Self, L>) -> Self {
+                extreme!($kind, $number, $line, array, >, $kind::least!($number))
+            }
+
+            fn dot_of<L: Rank, M: Rank>(array: &Array<Self, L>, other: &Array<Self, M>) -> $sum {
+                widened! {
+                    fn run<const AVX: bool, L: Rank, M: Rank>(
+                        array: &Array<$number, L>,
+                        other: &Array<$number, M>,
+                    ) -> $sum {
+                        let add = |a: $sum, b: $sum| $kind::add!(a, b);
+                        let step = |sums: &mut [$sum; $line], a: &[$number; $line], b: &[$number; $line]| {
+                            for place in 0..$line {
+                                let product = $kind::multiply!(a[place] as $sum, b[place] as $sum);
+                                sums[place] = add(sums[place], product);
+                            }
+                        };
+                        let collect = |sums: [$sum; $line]| sums.into_iter().fold(0 as $sum, add);
+                        let (start, pad) = ([0 as $sum; $line], 0 as $number);
+                        // SAFETY: the caller's promise.
+                        unsafe {
+                            reduce_pairs::<_, _, _, _, _, $line, AVX>(array, other, start, pad, step, collect, add)
+                        }
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+/// The extreme of an array. NaN is looked for apart: so one comparison takes one instruction, and the next waits for no other.
+macro_rules! extreme {
+    ($kind:ident, $number:ident, $line:literal, $array:ident, $closer:tt, $start:expr) => {
+        widened! {
+            fn run<const AVX: bool, L: Rank>($array: &Array<$number, L>) -> $number {
+                let closer = |a: $number, b: $number| {
+                    if b $closer a || $kind::is_nan!(b) { b } else { a }
+                };
+                let step = |(found, is_nan): &mut ([$number; $line], [$kind::Flag!($number); $line]), line: &[$number; $line]| {
+                    for place in 0..$line {
+                        let value = line[place];
+                        found[place] = if value $closer found[place] { value } else { found[place] };
+                        is_nan[place] |= <$kind::Flag!($number)>::from($kind::is_nan!(value));
+                    }
+                };
+                let collect = |(found, is_nan): ([$number; $line], [$kind::Flag!($number); $line])| {
+                    if is_nan.into_iter().any(|flag| flag != 0) {
+                        return $kind::nan!($number);
+                    }
+                    found.into_iter().fold($start, closer)
+                };
+                let start = ([$start; $line], [0; $line]);
+                // SAFETY: the caller's promise.
+                unsafe { reduce::<_, _, _, _, $line, AVX>($array, start, $start, step, collect, closer) }
+            }
+        }
+    };
+}
+
+/// How integers are added up and compared.
+mod integer {
+    macro_rules! add {
+        ($a:expr, $b:expr) => {
+            $a.wrapping_add($b)
+        };
+    }
+    macro_rules! multiply {
+        ($a:expr, $b:expr) => {
+            ($a).wrapping_mul($b)
+        };
+    }
+    macro_rules! is_nan {
+        ($number:expr) => {
+            false
+        };
+    }
+    // No integer is NaN.
+    macro_rules! nan {
+        ($number:ident) => {
+            $number::MIN
+        };
+    }
+    macro_rules! Flag {
+        ($number:ident) => {
+            u8
+        };
+    }
+    macro_rules! least {
+        ($number:ident) => {
+            $number::MIN
+        };
+    }
+    macro_rules! most {
+        ($number:ident) => {
+            $number::MAX
+        };
+    }
+    pub(super) use {Flag, add, is_nan, least, most, multiply, nan};
+}
+
+/// How floats are added up and compared; NaN replaces any number, and no number replaces it.
+mod float {
+    macro_rules! add {
+        ($a:expr, $b:expr) => {
+            $a + $b
+        };
+    }
+    macro_rules! multiply {
+        ($a:expr, $b:expr) => {
+            ($a) * ($b)
+        };
+    }
+    macro_rules! is_nan {
+        ($number:expr) => {
+            $number.is_nan()
+        };
+    }
+    macro_rules! nan {
+        ($number:ident) => {
+            $number::NAN
+        };
+    }
+    /// An integer as wide as the float, so that both have as many in a register.
+    macro_rules! Flag {
+        (f32) => {
+            u32
+        };
+        (f64) => {
+            u64
+        };
+    }
+    macro_rules! least {
+        ($number:ident) => {
+            $number::NEG_INFINITY
+        };
+    }
+    macro_rules! most {
+        ($number:ident) => {
+            $number::INFINITY
+        };
+    }
+    pub(super) use {Flag, add, is_nan, least, most, multiply, nan};
+}
+
+numbers! {
+    u8: u16, u64, 64, integer;
+    u16: u32, u64, 32, integer;
+    u32: u64, u64, 16, integer;
+    u64: u64, u64, 8, integer;
+    u128: u128, u128, 4, integer;
+    i8: i16, i64, 64, integer;
+    i16: i32, i64, 32, integer;
+    i32: i64, i64, 16, integer;
+    i64: i64, i64, 8, integer;
+    i128: i128, i128, 4, integer;
+    f32: f32, f32, 16, float;
+    f64: f64, f64, 8, float;
+}
+
+#[cfg(target_pointer_width = "64")]
+numbers! {
+    usize: u64, u64, 8, integer;
+    isize: i64, i64, 8, integer;
+}
+#[cfg(target_pointer_width = "32")]
+numbers! {
+    usize: u64, u64, 16, integer;
+    isize: i64, i64, 16, integer;
+}

@@ -1,0 +1,378 @@
+//! Sums, extremes and products of arrays, by several accumulators at once.
+//!
+//! `iter().sum()` adds one element after another, so each addition waits for the one before. Here each place in a cache line has
+//! an accumulator of its own, which the compiler keeps in registers, and elements are visited as they lie in memory. So the
+//! order of the operations is another one, and may change in a later version.
+#![expect(unsafe_code, reason = "reads elements of a checked tensor")]
+
+use core::cmp::min;
+use core::mem::MaybeUninit;
+use core::slice;
+
+use crate::Error;
+use crate::array::{Array, ArrayElement, Number, Rank};
+use crate::element::Plain;
+use crate::layout::memory_order::MemoryOrder;
+use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
+use crate::tensor::items::{ItemBuffer, ItemOffsets};
+use crate::tensor::view::check_axis_size;
+
+impl<T: Number, L: Rank> Array<T, L> {
+    /// The sum of all elements.
+    ///
+    /// Integers are added as `u64` or `i64`, and wrap around, as in NumPy. Floats are added in an order that is not specified;
+    /// the error is smaller than that of `iter().sum()`.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let image = View::<u8, [i64; 2]>::new(vec![[200_u8, 100], [3, 4]].into_dlpack()?)?;
+    /// assert_eq!(image.sum(), 307);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sum(&self) -> T::Sum {
+        T::sum_of(self)
+    }
+
+    /// The smallest element, or `None` if there is none. As in NumPy, NaN if an element is NaN; of -0.0 and 0.0 either.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let samples = View::<f32, [i64; 1]>::new(vec![2.0_f32, -1.0, 0.5].into_dlpack()?)?;
+    /// assert_eq!(samples.min(), Some(-1.0));
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn min(&self) -> Option<T> {
+        (!self.is_empty()).then(|| T::min_of(self))
+    }
+
+    /// The largest element, or `None` if there is none. As in NumPy, NaN if an element is NaN; of -0.0 and 0.0 either.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let samples = View::<f32, [i64; 1]>::new(vec![2.0_f32, f32::NAN].into_dlpack()?)?;
+    /// assert!(samples.max().unwrap().is_nan());
+    /// // Ignores NaN:
+    /// assert_eq!(samples.iter().fold(f32::NEG_INFINITY, f32::max), 2.0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max(&self) -> Option<T> {
+        (!self.is_empty()).then(|| T::max_of(self))
+    }
+
+    /// The sum of the products of the elements of two arrays of one shape, in the type of [`Array::sum`].
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let a = View::<f32, [i64; 1]>::new(vec![1.0_f32, 2.0].into_dlpack()?)?;
+    /// let b = View::<f32, [i64; 1]>::new(vec![10.0_f32, 0.5].into_dlpack()?)?;
+    /// assert_eq!(a.dot(&b)?, 11.0);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
+    pub fn dot<M: Rank>(&self, other: &Array<T, M>) -> Result<T::Sum, Error> {
+        self.same_shape(other)?;
+        Ok(T::dot_of(self, other))
+    }
+}
+
+impl<T: ArrayElement, L: Rank> Array<T, L> {
+    /// That another array has this shape.
+    pub(super) fn same_shape<U: ArrayElement, M: Rank>(
+        &self,
+        other: &Array<U, M>,
+    ) -> Result<(), Error> {
+        let (shape, others) = (self.shape.as_ref(), other.shape.as_ref());
+        if shape.len() != others.len() {
+            let (found, needed) = (others.len(), shape.len());
+            return Err(Error::Rank { found, needed });
+        }
+        for (axis, (&needed, &found)) in shape.iter().zip(others).enumerate() {
+            check_axis_size(axis, found, needed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The lines whose accumulators are added up at once. 16 bits hold the sum of so many bytes.
+const LINES: usize = 64;
+
+/// What accumulators are added up to. Results of a few lines are added to others of a few lines first, as adding a small number
+/// to a large one loses digits.
+struct Total<S> {
+    zero: S,
+    large: S,
+    small: S,
+    count: usize,
+    add: fn(S, S) -> S,
+}
+
+impl<S: Copy> Total<S> {
+    fn new(zero: S, add: fn(S, S) -> S) -> Self {
+        Self {
+            zero,
+            large: zero,
+            small: zero,
+            count: 0,
+            add,
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, result: S) {
+        self.small = (self.add)(self.small, result);
+        self.count += 1;
+        if self.count == LINES {
+            self.large = self.result();
+            (self.small, self.count) = (self.zero, 0);
+        }
+    }
+
+    fn result(&self) -> S {
+        (self.add)(self.large, self.small)
+    }
+}
+
+/// The elements of an array that are not reduced yet, in the order of memory if there are not too many axes.
+struct Rest<'a> {
+    data: *mut u8,
+    positions: ItemOffsets<'a>,
+}
+
+impl<'a> Rest<'a> {
+    fn ordered<T: Plain, L: Rank, const K: usize>(
+        array: &Array<T, L>,
+        order: &'a MemoryOrder<K>,
+        index: usize,
+    ) -> Self {
+        let (shape, strides) = (order.shape(), order.strides(index));
+        Self {
+            data: (array.data).wrapping_offset(order.first(index) * Array::<T, L>::UNIT),
+            positions: ItemOffsets::new(shape, strides, size_of::<T::Scalar>()),
+        }
+    }
+
+    fn row_major<T: Plain, L: Rank>(array: &'a Array<T, L>) -> Self {
+        let (data, positions) = (array.data, array.positions());
+        Self { data, positions }
+    }
+
+    /// The lines that come next, after the number of elements that is returned first; `None` if other elements come next.
+    #[inline]
+    fn next_lines<T: Plain>(&mut self) -> Option<[usize; 2]> {
+        let (next, count) = self.positions.contiguous::<T>()?;
+        let front = self.data.wrapping_offset(next).addr().wrapping_neg() % LINE_ALIGNMENT;
+        let (front, cut) = (front / size_of::<T>(), front % size_of::<T>());
+        let lines = count.checked_sub(front)? / (LINE / size_of::<T>());
+        (cut == 0 && lines > 0).then_some([front, lines])
+    }
+
+    /// The address of the next element, when so many bytes are passed over.
+    #[inline]
+    fn pass_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
+        let next = self.positions.contiguous::<T>().map_or(0, |(next, _)| next);
+        self.positions.skip_items(lines * (LINE / size_of::<T>()));
+        self.data.wrapping_offset(next)
+    }
+
+    /// Loads so many of the next elements, of which there are as many, to a block.
+    fn load_exactly<'b, T: Plain>(
+        &mut self,
+        block: &'b mut MaybeUninit<ItemBuffer<T>>,
+        count: usize,
+    ) -> &'b [T] {
+        let mut done = 0;
+        let values = block.as_mut_ptr().cast::<T>();
+        assert!(
+            count <= ItemBuffer::<T>::CAPACITY,
+            "a block has room for the elements"
+        );
+        while done < count {
+            let to = values.wrapping_add(done);
+            // SAFETY: elements of a viewed array; the block has room for those that are left.
+            let more = unsafe { self.positions.load(self.data, to, count - done) };
+            assert!(more > 0, "both arrays have as many elements");
+            done += more;
+        }
+        // SAFETY: as in `load`.
+        unsafe { slice::from_raw_parts(values, count) }
+    }
+
+    /// Loads the next elements to a block, as many as there are and as `most` allows.
+    #[inline]
+    fn load<'b, T: Plain>(
+        &mut self,
+        block: &'b mut MaybeUninit<ItemBuffer<T>>,
+        most: usize,
+    ) -> &'b [T] {
+        let values = block.as_mut_ptr().cast::<T>();
+        let most = min(most, ItemBuffer::<T>::CAPACITY);
+        // SAFETY: elements of a viewed array; the block has room for so many.
+        let count = unsafe { self.positions.load(self.data, values, most) };
+        // SAFETY: so many were written right above; they are numbers, as this is called for a `Number` only.
+        unsafe { slice::from_raw_parts(values, count) }
+    }
+}
+
+/// A line of a few elements, and of others that change no result.
+#[inline(always)]
+fn padded<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
+    let mut line = [pad; N];
+    line.iter_mut()
+        .zip(values)
+        .for_each(|(place, &value)| *place = value);
+    line
+}
+
+/// Reduces the elements of an array by accumulators, which begin as `start` and take a line of `N` elements in each step.
+///
+/// # Safety
+///
+/// With `AVX`, the processor has it.
+#[inline(always)]
+pub(super) unsafe fn reduce<
+    T: Number,
+    L: Rank,
+    A: Copy,
+    S: Copy,
+    const N: usize,
+    const AVX: bool,
+>(
+    array: &Array<T, L>,
+    start: A,
+    pad: T,
+    step: impl Fn(&mut A, &[T; N]),
+    collect: impl Fn(A) -> S,
+    add: fn(S, S) -> S,
+) -> S {
+    const { assert!(N * size_of::<T>() == LINE) };
+    let (shape, strides) = (array.shape.as_ref(), array.strides.as_ref());
+    let order = MemoryOrder::new(shape, [strides]).filter(|_| !array.is_empty());
+    let mut rest = match &order {
+        Some(order) => Rest::ordered(array, order, 0),
+        None => Rest::row_major(array),
+    };
+    let mut total = Total::new(collect(start), add);
+    let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
+    while rest.positions.remaining_items() > 0 {
+        let lines = rest.next_lines::<T>();
+        if let Some([0, lines]) = lines {
+            let first = rest.pass_lines::<T>(lines);
+            for done in (0..lines).step_by(LINES) {
+                let mut accumulators = start;
+                for line in done..min(done + LINES, lines) {
+                    // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
+                    let values: [T; N] =
+                        unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
+                    step(&mut accumulators, &values);
+                }
+                total.push(collect(accumulators));
+            }
+            continue;
+        }
+        let most = lines.map_or(usize::MAX, |[front, _]| front);
+        let mut accumulators = start;
+        for values in rest.load(&mut block, most).chunks(N) {
+            step(&mut accumulators, &padded(values, pad));
+        }
+        total.push(collect(accumulators));
+    }
+    total.result()
+}
+
+/// Reduces the pairs of elements of two arrays of one shape.
+///
+/// # Safety
+///
+/// As [`reduce`].
+#[inline(always)]
+pub(super) unsafe fn reduce_pairs<
+    T: Number,
+    L: Rank,
+    M: Rank,
+    A: Copy,
+    S: Copy,
+    const N: usize,
+    const AVX: bool,
+>(
+    array: &Array<T, L>,
+    other: &Array<T, M>,
+    start: A,
+    pad: T,
+    step: impl Fn(&mut A, &[T; N], &[T; N]),
+    collect: impl Fn(A) -> S,
+    add: fn(S, S) -> S,
+) -> S {
+    const { assert!(N * size_of::<T>() == LINE) };
+    let (shape, strides) = (array.shape.as_ref(), array.strides.as_ref());
+    let order = MemoryOrder::new(shape, [strides, other.strides.as_ref()]);
+    let order = order.filter(|_| !array.is_empty());
+    let (mut rest, mut others) = match &order {
+        Some(order) => (
+            Rest::ordered(array, order, 0),
+            Rest::ordered(other, order, 1),
+        ),
+        None => (Rest::row_major(array), Rest::row_major(other)),
+    };
+    let mut total = Total::new(collect(start), add);
+    let (mut block, mut second) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    while rest.positions.remaining_items() > 0 {
+        if let (Some([0, lines]), Some([0, more])) =
+            (rest.next_lines::<T>(), others.next_lines::<T>())
+        {
+            let lines = min(lines, more);
+            let (first, second) = (rest.pass_lines::<T>(lines), others.pass_lines::<T>(lines));
+            for done in (0..lines).step_by(LINES) {
+                let mut accumulators = start;
+                for line in done..min(done + LINES, lines) {
+                    // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
+                    let a: [T; N] =
+                        unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
+                    // SAFETY: as above, of the other array.
+                    let b: [T; N] =
+                        unsafe { load_line::<T, N, AVX>(second.wrapping_add(line * LINE)) };
+                    step(&mut accumulators, &a, &b);
+                }
+                total.push(collect(accumulators));
+            }
+            continue;
+        }
+        // Lines of one array may follow where the other is loaded by blocks, so neither is left in the middle of one.
+        let most = match (rest.next_lines::<T>(), others.next_lines::<T>()) {
+            (Some([front, _]), Some([same, _])) if front == same => front,
+            _ => usize::MAX,
+        };
+        let a = rest.load(&mut block, most);
+        let b = others.load_exactly(&mut second, a.len());
+        let mut accumulators = start;
+        for (a, b) in a.chunks(N).zip(b.chunks(N)) {
+            step(&mut accumulators, &padded(a, pad), &padded(b, pad));
+        }
+        total.push(collect(accumulators));
+    }
+    total.result()
+}
+
+/// Loads the elements of a line.
+///
+/// # Safety
+///
+/// `from`, a multiple of [`LINE_ALIGNMENT`], is the address of `N` numbers of a viewed tensor, which make a line. With `AVX`, the
+/// processor has it.
+#[inline(always)]
+unsafe fn load_line<T: Number, const N: usize, const AVX: bool>(from: *const u8) -> [T; N] {
+    let mut line = MaybeUninit::<[T; N]>::uninit();
+    // SAFETY: the caller's line, and the caller's promise for `AVX`; there is room for it.
+    unsafe { atomic::load_line_by::<AVX>(from, line.as_mut_ptr().cast()) };
+    // SAFETY: written right above; any bytes are numbers.
+    unsafe { line.assume_init() }
+}

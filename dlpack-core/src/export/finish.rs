@@ -1,0 +1,347 @@
+//! Builds an export from a description and the owner that keeps its memory. All export functions end in [`finish_export`].
+#![expect(unsafe_code, reason = "the owner has to keep what was described")]
+
+use alloc::sync::Arc;
+use core::{mem::replace, ptr::NonNull};
+
+use crate::describe::descriptor::DescriptionSource;
+use crate::export::block::UnfinishedExport;
+use crate::export::device;
+use crate::export::dims_storage::Capacity;
+use crate::export::{
+    host_memory::copy_on_host, host_memory::is_copy_by_this_crate, reexport::reexport_tensor,
+};
+use crate::request::plan::{TransferPath, plan, plan_without_request};
+use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
+use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Managed, Parts};
+use crate::{abi, version::Abi};
+
+/// The properties of a described tensor on which the plan depends.
+#[inline]
+pub(crate) fn subject_of(descriptor: &Descriptor<'_>) -> Subject {
+    Subject {
+        device: descriptor.device,
+        dtype: descriptor.dtype,
+        read_only: descriptor.read_only,
+        // A copy that other code holds too was not made for this request alone.
+        copied: descriptor.owned_tensor().is_some_and(Managed::is_unique),
+        legacy: descriptor.legacy,
+    }
+}
+
+/// Plans the export of a described tensor: as a consumer requests it, or shared as it is without a request.
+#[inline(always)]
+pub(super) fn plan_export(
+    descriptor: &Descriptor<'_>,
+    request: Option<&ExportRequest>,
+) -> Result<Plan, Error> {
+    let subject = subject_of(descriptor);
+    // Not a `match`: its result would be moved with wide loads right after it was written byte by byte, which stalls.
+    let mut planned = plan_without_request(&subject);
+    if let Some(request) = request {
+        planned = plan(request, &subject)?;
+    }
+    Ok(planned)
+}
+
+/// The plan for a tensor that is shared as it is: without a request, without a stream to order, and not a copy made for this
+/// export.
+#[inline(always)]
+pub(super) fn plan_sharing(descriptor: &Descriptor<'_>) -> Option<Plan> {
+    let plain = descriptor.stream_origin().is_none() && descriptor.owned_tensor().is_none();
+    plain.then(|| plan_without_request(&subject_of(descriptor)))
+}
+
+/// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
+#[must_use]
+pub fn unordered(device: Device) -> Option<i64> {
+    device.device_type.stream_api().is_some().then_some(-1)
+}
+
+/// A request for the tensor as it is, without ordering of streams.
+pub(crate) fn unordered_request(device: Device) -> ExportRequest {
+    ExportRequest {
+        stream: unordered(device),
+        ..ExportRequest::versioned()
+    }
+}
+
+/// Exports `descriptor` together with the `owner` that keeps its memory, as a consumer requests it. A binding to another
+/// language uses this to export memory that it borrowed itself.
+///
+/// ```
+/// use std::sync::Arc;
+/// use dlpack_core::binding::export_with;
+/// use dlpack_core::{DLPack, ExportRequest};
+///
+/// let samples = Arc::new(vec![1.0_f32, 2.0]);
+/// // SAFETY: the clone keeps the described vector borrowed.
+/// let managed = unsafe {
+///     export_with(Arc::clone(&samples), samples.describe()?, &ExportRequest::versioned())
+/// }?;
+/// assert_eq!(managed.view().shape(), [2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`plan`](crate::request::plan()), or a failed allocation. The owner is dropped then.
+///
+/// # Safety
+///
+/// Until `owner` is dropped, on any thread, the described memory stays where it is and may be read. If the descriptor is not
+/// read-only, the memory may also be written, and only consumers of the tensor access it.
+pub unsafe fn export_with<O: Send + 'static>(
+    owner: O,
+    mut descriptor: Descriptor<'_>,
+    request: &ExportRequest,
+) -> Result<Managed, Error> {
+    let (descriptor, request) = (&mut descriptor, Some(request));
+    let plan = plan_export(descriptor, request)?;
+    let capacity = Capacity::of_rank(descriptor.rank());
+    let block = |owner| UnfinishedExport::new(owner, capacity);
+    // SAFETY: same contract as this function's.
+    unsafe { finish_export(|| owner, block, descriptor, &plan, request) }
+}
+
+/// Exports `descriptor` together with the `owner` that keeps its memory, without a request: nothing is copied or ordered.
+///
+/// # Errors
+///
+/// Those of [`DLPack::into_dlpack`]. The owner is dropped then.
+///
+/// # Safety
+///
+/// The contract of [`export_with`].
+pub unsafe fn export_unordered<O: Send + 'static>(
+    owner: O,
+    mut descriptor: Descriptor<'_>,
+) -> Result<Managed, Error> {
+    let descriptor = &mut descriptor;
+    let plan = plan_export(descriptor, None)?;
+    // SAFETY: same contract as this function's.
+    unsafe { finish_export(|| owner, allocate_block, descriptor, &plan, None) }
+}
+
+/// Exports a value by moving it: as a consumer requests it, or shared as it is without a request. The value is moved to its
+/// final address before it is described, since its storage may be inline. Inlined, so that the compiler can drop the branches
+/// that do not apply.
+#[inline(always)]
+pub(crate) fn export_moved<T: Send + 'static>(
+    value: T,
+    describe: impl for<'a> FnOnce(&'a mut T) -> Result<Descriptor<'a>, Error>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let mut block = allocate_block(value)?;
+    // SAFETY: the description borrows the value only in name: it holds a checked address, and the block or the tensor keeps
+    // that memory. `finish_export` uses it last, before it returns the tensor.
+    let value = unsafe { block.owner_in_place() };
+    let mut described = describe(value);
+    let descriptor = match &mut described {
+        Ok(descriptor) => descriptor,
+        Err(error) => return Err(block.drop_and_return(error.take_out())),
+    };
+    let plan = plan_export(descriptor, request)?;
+    // SAFETY: the value is the owner. It stays in the block in which it was described, and was borrowed exclusively for that.
+    unsafe { finish_export(|| block, Ok, descriptor, &plan, request) }
+}
+
+/// Exports another `Arc` to a value: as a consumer requests it, or shared as it is without a request.
+#[inline(always)]
+pub(crate) fn export_shared<T: Send + Sync + 'static>(
+    value: &Arc<T>,
+    describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let mut described = describe(value);
+    let descriptor = described.as_mut().map_err(Error::take_out)?;
+    let plan = plan_export(descriptor, request)?;
+    let owner = || Arc::clone(value);
+    // SAFETY: the descriptor borrows the value inside the `Arc`, and the clone of the `Arc` keeps that value alive and shared.
+    unsafe { finish_export(owner, allocate_block, descriptor, &plan, request) }
+}
+
+/// Allocates a block for any tensor with inline shape and strides. Its size is a compile-time constant.
+#[inline(always)]
+fn allocate_block<O: Send + 'static>(owner: O) -> Result<UnfinishedExport<O>, Error> {
+    UnfinishedExport::new(owner, Capacity::ANY)
+}
+
+#[inline]
+pub(super) fn transfer_path(descriptor: &Descriptor<'_>, plan: &Plan) -> TransferPath {
+    plan.transfer_path(descriptor.device, descriptor.owned_tensor().is_some())
+}
+
+/// Carries out a plan. `owner` is called only if the plan shares the memory; `block` puts the owner into a block.
+///
+/// The descriptor is passed by reference, here and below, since moving it is expensive.
+///
+/// # Safety
+///
+/// The contract of [`export_with`], for the owner that `owner` returns.
+#[inline(always)]
+pub(super) unsafe fn finish_export<K: Send + 'static, O: Send + 'static>(
+    owner: impl FnOnce() -> K,
+    block: impl FnOnce(K) -> Result<UnfinishedExport<O>, Error>,
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    if descriptor.device.device_type != DeviceType::CPU {
+        let path = transfer_path(descriptor, plan);
+        return device::finish_on_device(owner(), path, descriptor, plan, request);
+    }
+    match transfer_path(descriptor, plan) {
+        TransferPath::Share => Ok(block(owner())?.into_tensor(descriptor, plan)),
+        TransferPath::CopyHost | TransferPath::CopyDevice | TransferPath::AlreadyCopied => {
+            finish_without_owner(descriptor, plan, request)
+        }
+    }
+}
+
+/// Exports memory that belongs to the consumer alone: a new copy, or a tensor that was computed for this export.
+#[cold]
+pub(super) fn finish_without_owner(
+    descriptor: &mut Descriptor<'_>,
+    plan: &Plan,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    match transfer_path(descriptor, plan) {
+        TransferPath::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
+        TransferPath::CopyDevice => return device::copy_device_tensor(descriptor, plan, request),
+        TransferPath::AlreadyCopied | TransferPath::Share => {}
+    }
+    let DescriptionSource::OwnedTensor(copy) =
+        replace(&mut descriptor.source, DescriptionSource::Memory)
+    else {
+        unreachable!("only called for a copy");
+    };
+    if let Some(origin) = descriptor.stream_origin() {
+        // The work of the consumer decides when the copy can be freed: a captured graph that reads it may outlive the tensor.
+        return device::finish_in_stream_order(copy, origin, descriptor, plan, request);
+    }
+    if plan.abi == Abi::Legacy && copy.needs_flags() {
+        // The flags describe nothing that the legacy struct cannot express, since the plan shares the tensor. So this request
+        // is granted.
+        return reexport_tensor(copy, Some(&ExportRequest::default()));
+    }
+    Ok(copy.with_plan(plan))
+}
+
+impl Managed {
+    /// Returns the tensor as the struct of DLPack 1.0 and later. An imported tensor is wrapped if it has the legacy struct, or
+    /// lacks strides or a deleter.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+    /// // SAFETY: the pointer is valid until its deleter is called.
+    /// assert_eq!(unsafe { pointer.as_ref() }.dl_tensor.ndim, 1);
+    /// // SAFETY: `pointer` is used only here.
+    /// drop(unsafe { Managed::from_raw(pointer) }?);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a tensor has to be wrapped and the allocation of the wrapper, a few hundred bytes, fails.
+    #[must_use = "the tensor is leaked unless its deleter is called"]
+    pub fn into_raw(mut self) -> NonNull<abi::DLManagedTensorVersioned> {
+        if self.access.is_shared() && is_copy_by_this_crate(&self) {
+            // The consumer must not take the flag as proof that it alone has the memory.
+            self.unmark_copied();
+        }
+        let tensor = if self.is_complete() {
+            match self.into_versioned_struct() {
+                Ok(tensor) => return tensor,
+                Err(tensor) => tensor,
+            }
+        } else {
+            self
+        };
+        let wrapped = reexport_tensor(tensor, None);
+        let wrapped = wrapped.expect("a checked tensor is described again without an error");
+        wrapped.into_raw()
+    }
+
+    /// Returns the tensor as the struct from before DLPack 1.0. Read-only data is copied, since that struct has no read-only
+    /// flag, unless the exported type has the key `legacy = "refuse"`.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Managed};
+    ///
+    /// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
+    /// // SAFETY: `pointer` is used only here.
+    /// drop(unsafe { Managed::from_legacy(pointer) }?);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LegacyReadOnly`], [`Error::LegacyPadded`], or the error of a copy that fails.
+    pub fn into_legacy(self) -> Result<NonNull<abi::DLManagedTensor>, Error> {
+        let tensor = if self.abi() == Abi::Versioned {
+            self
+        } else if self.is_complete() {
+            match self.into_legacy_struct() {
+                Ok(tensor) => return Ok(tensor),
+                Err(tensor) => tensor,
+            }
+        } else {
+            return reexport_tensor(self, None)?
+                .into_legacy_in_place()
+                .into_legacy();
+        };
+        if tensor.is_own_export() && !tensor.needs_flags() {
+            return tensor.into_legacy_in_place().into_legacy();
+        }
+        let request = ExportRequest {
+            stream: unordered(tensor.view().device()),
+            ..ExportRequest::default()
+        };
+        tensor.into_dlpack_with(&request)?.into_legacy()
+    }
+}
+
+/// Exporting an imported tensor wraps it: its deleter runs when the new consumer is done.
+impl DLPack for Managed {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        Descriptor::of_tensor(self)
+    }
+
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        Descriptor::of_tensor_mut(self)
+    }
+
+    fn into_dlpack(self) -> Result<Self, Error> {
+        if self.abi() == Abi::Versioned {
+            return Ok(self);
+        }
+        reexport_tensor(self, None)
+    }
+
+    fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {
+        let subject = subject_of(&Descriptor::of_tensor_mut(&mut self)?);
+        let plan = plan(request, &subject)?;
+        let as_it_is = plan.abi == Abi::Versioned
+            && self.abi() == Abi::Versioned
+            && plan.transfer == Transfer::Share
+            && plan.device == subject.device
+            && consumer(request, subject.device)? == Consumer::Unordered;
+        if as_it_is {
+            return Ok(self);
+        }
+        reexport_tensor(self, Some(request))
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Describes a tensor that was computed for this export. The descriptor owns it.
+    #[doc(hidden)]
+    pub fn via<T: DLPack + 'static>(self, tensor: T) -> Result<Descriptor<'a>, Error> {
+        let mut descriptor = Descriptor::of_owned_tensor(tensor.into_dlpack()?)?;
+        (descriptor.legacy, descriptor.release) = self.into_policies()?;
+        Ok(descriptor)
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether this thread is attached to the interpreter, and detaching while it waits for a device, so that other threads can run
+//! Python code.
+//!
+//! CPython is asked every time. A flag of our own would be wrong as soon as code that we call detaches.
+#![expect(
+    unsafe_code,
+    reason = "reads thread states, and detaches from the interpreter"
+)]
+
+use core::mem::{forget, transmute};
+use core::ptr::{null_mut, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::{ffi::c_void, hint::black_box};
+
+use dlpack_core::binding::{around_blocking, device_of, settle};
+use dlpack_core::{DeviceType, Error, Managed};
+use pyo3::{exceptions::PyImportError, ffi, prelude::*};
+
+use crate::capi::{address_of, interpreter_id};
+use crate::error::{HaltThread, Raised, bail};
+
+/// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
+const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
+
+/// The address of `_PyThreadState_UncheckedGet`, which every CPython exports but no stable ABI declares. Null until it is
+/// looked up.
+static UNCHECKED_GET: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Whether `PyThreadState_GetDict` of the stable ABI can tell if this thread is attached. Before Python 3.12 it answers for
+/// whichever thread is attached.
+static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
+
+/// Finds a way to tell whether a thread is attached, and makes blocking waits detach from then on. Called before anything can
+/// be exported, and before our own waits.
+pub(crate) fn enable_detached_waits(py: Python<'_>) {
+    let answers = py.version_info() >= (3, 12);
+    STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
+    if STABLE_ABI && !answers && UNCHECKED_GET.load(Ordering::Relaxed).is_null() {
+        // If the function is not found, waits do not detach.
+        let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
+        UNCHECKED_GET.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
+    }
+    around_blocking(wait_detached);
+}
+
+/// Raises `ImportError` in an interpreter where a thread cannot tell whether it is attached. Called before any object of that
+/// interpreter is kept alive.
+///
+/// Before Python 3.12, `PyGILState_GetThisThreadState` returns the thread state of the main interpreter only. In a
+/// sub-interpreter [`is_attached`] would therefore return `false`, and attaching would wait for a lock that this thread holds.
+#[inline]
+pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
+    // A module belongs to one interpreter: PyO3 refuses to import it in a second one.
+    static IS_FINE: AtomicBool = AtomicBool::new(false);
+
+    if IS_FINE.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    if py.version_info() < (3, 12) && interpreter_id(py) != 0 {
+        bail!(py, PyImportError:
+            "arrays cannot be exchanged in a sub-interpreter of Python 3.11 or older, which cannot say there whether a thread \
+             may use it: import the module in the main interpreter, or in a process of its own");
+    }
+    IS_FINE.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Waits until the CPU may read a tensor. Only managed memory is both readable by the CPU and written on a stream.
+#[inline]
+pub(crate) fn wait_until_readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
+    if device_of(tensor).device_type == DeviceType::CUDA_MANAGED {
+        enable_detached_waits(py);
+        settle(tensor)?;
+    }
+    Ok(())
+}
+
+/// Whether this thread is certainly attached; `false` if that is unknown.
+///
+/// Cheaper than `PyGILState_Ensure` and `PyGILState_Release`, which look up the thread state twice and count.
+#[inline]
+pub(crate) fn is_attached() -> bool {
+    // Outside of the stable ABI, this import provides `PyThreadState_GetUnchecked`, and shadows the function below.
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
+    use pyo3::ffi::compat::*;
+
+    // SAFETY: may be called on any thread. Returns null if no thread is attached (from Python 3.12 on: if this one is not).
+    let current = unsafe { PyThreadState_GetUnchecked() };
+    if current.is_null() {
+        return false;
+    }
+    // Before Python 3.12, `current` is the state of whichever thread is attached. This thread's own state, if it has one, is
+    // never attached by another thread, so equality means that this thread is attached.
+    // SAFETY: may be called on any thread.
+    let own = unsafe { ffi::PyGILState_GetThisThreadState() };
+    current == own
+}
+
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
+unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
+    type Current = unsafe extern "C" fn() -> *mut ffi::PyThreadState;
+
+    let function = UNCHECKED_GET.load(Ordering::Relaxed);
+    if function.is_null() {
+        return null_mut();
+    }
+    // SAFETY: `enable_detached_waits` stored the address of a function with this signature.
+    let function = unsafe { transmute::<*mut c_void, Current>(function) };
+    // SAFETY: may be called on any thread.
+    unsafe { function() }
+}
+
+/// Whether this thread is certainly attached, and other threads may need the interpreter. Slower than [`is_attached`], which does
+/// not matter before a wait.
+fn may_detach() -> bool {
+    let attached = if STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
+        // SAFETY: may be called on any thread; returns null if this thread is not attached.
+        !unsafe { ffi::PyThreadState_GetDict() }.is_null()
+    } else {
+        is_attached()
+    };
+    // During interpreter shutdown no other thread needs the interpreter (CAP-14).
+    // SAFETY: may be called at any time.
+    attached && unsafe { ffi::Py_IsInitialized() } != 0
+}
+
+/// Runs `wait` detached from the interpreter. `wait` does not use Python; a pending exception stays in the thread state.
+// CAP-16
+fn wait_detached(wait: &mut dyn FnMut()) {
+    if !may_detach() {
+        return wait();
+    }
+    // SAFETY: `may_detach` found that this thread is attached.
+    let _detached = DetachedThread(unsafe { ffi::PyEval_SaveThread() });
+    wait();
+}
+
+/// Detaches this thread for as long as the value lives.
+struct DetachedThread(*mut ffi::PyThreadState);
+
+impl Drop for DetachedThread {
+    fn drop(&mut self) {
+        type Plain = unsafe extern "C" fn(*mut ffi::PyThreadState);
+        type Unwinding = unsafe extern "C-unwind" fn(*mut ffi::PyThreadState);
+
+        // Before Python 3.14, CPython ends a thread that attaches too late (after shutdown) by unwinding it. PyO3 halts it
+        // instead, as newer Pythons do, but PyO3 0.28 does not do so in this function. `HaltThread` does it here.
+        let restore: Plain = black_box(ffi::PyEval_RestoreThread);
+        // SAFETY: the same function; the ABI only tells the compiler that it may unwind.
+        let restore = unsafe { transmute::<Plain, Unwinding>(restore) };
+        let halt = HaltThread;
+        // SAFETY: the state that `PyEval_SaveThread` returned on this thread.
+        unsafe { restore(self.0) };
+        forget(halt);
+    }
+}

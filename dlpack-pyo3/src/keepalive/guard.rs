@@ -1,0 +1,349 @@
+//! Owners of an exported object and its borrow, and their release on any thread.
+#![expect(unsafe_code, reason = "changes reference counts on any thread")]
+
+use core::cell::{Cell, RefCell};
+use core::ops::{Deref, DerefMut};
+use core::{mem::ManuallyDrop, ptr::NonNull};
+use std::thread_local;
+
+use dlpack_core::Managed;
+use pyo3::pyclass::boolean_struct::False;
+use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
+
+use crate::keepalive::{attached::is_attached, borrowing::AnyBorrowGuard};
+
+/// Keeps an object alive, and its contents borrowed, for an export.
+pub trait ExportOwner: Send + 'static {
+    /// Ends the borrow and releases the object.
+    ///
+    /// # Safety
+    ///
+    /// The thread is attached.
+    unsafe fn release_attached(self);
+
+    /// Converts into the one type that can own objects of all classes.
+    fn into_any(self, py: Python<'_>) -> ObjectGuard<AnyBorrowGuard>;
+}
+
+/// A reference to an object together with a guard that borrows its contents.
+///
+/// The guard is dropped first, which needs no interpreter; releasing the object does. For a frozen class the guard is `()`.
+pub struct ObjectGuard<G> {
+    guard: ManuallyDrop<G>,
+    object: NonNull<ffi::PyObject>,
+}
+
+// SAFETY: the guard may be dropped on any thread (`G: Send`). The object is used for nothing but its release, attached.
+unsafe impl<G: Send> Send for ObjectGuard<G> {}
+
+impl<G> ObjectGuard<G> {
+    /// Takes a new reference to `object`. `guard` borrows the contents of that object.
+    #[inline]
+    pub(crate) fn new(guard: G, object: &Bound<'_, PyAny>) -> Self {
+        let object = object.as_ptr();
+        // SAFETY: `object` is a `Bound`: this thread is attached, and the object is alive.
+        unsafe { ffi::Py_INCREF(object) };
+        Self {
+            guard: ManuallyDrop::new(guard),
+            // SAFETY: the pointer of a `Bound` is not null.
+            object: unsafe { NonNull::new_unchecked(object) },
+        }
+    }
+
+    /// The object that is kept alive.
+    pub(crate) fn object<'py>(&self, py: Python<'py>) -> Borrowed<'_, 'py, PyAny> {
+        // SAFETY: attached, as `py` shows; `self` owns a reference to the object.
+        unsafe { Borrowed::from_ptr(py, self.object.as_ptr()) }
+    }
+}
+
+impl<G: Send + Into<AnyBorrowGuard> + 'static> ExportOwner for ObjectGuard<G> {
+    #[inline]
+    unsafe fn release_attached(self) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is in `ManuallyDrop`, so the guard is dropped once; the object that it borrows from is still alive.
+        unsafe { ManuallyDrop::drop(&mut this.guard) };
+        // SAFETY: attached, by this function's contract; the reference is the one that `new` took.
+        unsafe { release_attached_reference(this.object) };
+    }
+
+    fn into_any(self, _: Python<'_>) -> ObjectGuard<AnyBorrowGuard> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is in `ManuallyDrop`, so the guard is taken once.
+        let guard = unsafe { ManuallyDrop::take(&mut this.guard) };
+        ObjectGuard {
+            guard: ManuallyDrop::new(guard.into()),
+            object: this.object,
+        }
+    }
+}
+
+/// The last use may end on any thread, attached to the interpreter or not.
+// CAP-13
+impl<G> Drop for ObjectGuard<G> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: dropped once, here; the object that the guard borrows from is still alive.
+        unsafe { ManuallyDrop::drop(&mut self.guard) };
+        // SAFETY: `self` owns the reference, which `new` took, and does not use it again.
+        unsafe { release_reference(self.object) };
+    }
+}
+
+/// One of PyO3's borrow guards, which holds a pointer to its object.
+pub trait PyBorrowGuard: Send + 'static {
+    /// The object that the guard borrows from.
+    fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject>;
+}
+
+impl<T: PyClass + Sync> PyBorrowGuard for PyClassGuard<'static, T> {
+    #[inline]
+    fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject> {
+        let Ok(object) = self.into_pyobject(py);
+        object_pointer(&object)
+    }
+}
+
+impl<T: PyClass<Frozen = False> + Send + Sync> PyBorrowGuard for PyClassGuardMut<'static, T> {
+    #[inline]
+    fn object(&self, py: Python<'_>) -> NonNull<ffi::PyObject> {
+        let Ok(object) = self.into_pyobject(py);
+        object_pointer(&object)
+    }
+}
+
+#[inline]
+fn object_pointer<T>(object: &Bound<'_, T>) -> NonNull<ffi::PyObject> {
+    // SAFETY: the pointer of a `Bound` is not null.
+    unsafe { NonNull::new_unchecked(object.as_ptr()) }
+}
+
+/// A reference to an object, together with PyO3's guard, which also stores the object's address. A third of the size of
+/// [`ObjectGuard`] with a type-erased guard, but compiled for each class.
+pub struct CompactObjectGuard<P: PyBorrowGuard>(ManuallyDrop<P>);
+
+impl<P: PyBorrowGuard> CompactObjectGuard<P> {
+    /// Takes a new reference to the object that `guard` borrows from.
+    #[inline]
+    pub(crate) fn new(guard: P, py: Python<'_>) -> Self {
+        // SAFETY: attached, as `py` shows; an object that is borrowed is alive.
+        unsafe { ffi::Py_INCREF(guard.object(py).as_ptr()) };
+        Self(ManuallyDrop::new(guard))
+    }
+
+    /// Drops the guard and releases the object.
+    ///
+    /// # Safety
+    ///
+    /// The thread is attached, and the guard is not used afterwards.
+    #[inline]
+    unsafe fn release_object(&mut self) {
+        // SAFETY: attached, by this function's contract.
+        let object = self.0.object(unsafe { Python::assume_attached() });
+        // SAFETY: dropped once, by this function's contract; the object that the guard borrows from is still alive.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+        // SAFETY: attached, by this function's contract; the reference is the one that `new` took.
+        unsafe { release_attached_reference(object) };
+    }
+}
+
+impl<P: PyBorrowGuard> ExportOwner for CompactObjectGuard<P> {
+    #[inline]
+    unsafe fn release_attached(self) {
+        // SAFETY: attached, by this function's contract; the value is in `ManuallyDrop` and not used again.
+        unsafe { ManuallyDrop::new(self).release_object() };
+    }
+
+    fn into_any(self, py: Python<'_>) -> ObjectGuard<AnyBorrowGuard> {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is in `ManuallyDrop`, so the guard is taken once.
+        let guard = unsafe { ManuallyDrop::take(&mut this.0) };
+        let object = guard.object(py);
+        ObjectGuard {
+            guard: ManuallyDrop::new(guard.into()),
+            object,
+        }
+    }
+}
+
+/// Drops the guard while attached too, unlike [`ObjectGuard`]: the object's address is read from the guard, which needs a
+/// `Python`.
+impl<P: PyBorrowGuard> Drop for CompactObjectGuard<P> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: `run_attached` attaches this thread; a value is dropped once.
+        run_attached(|| unsafe { self.release_object() });
+    }
+}
+
+/// Whether this build has the global interpreter lock. Then only one thread at a time is attached, and no other thread changes
+/// a reference count between a read and an update. Objects of free-threaded builds have more fields than a count and a class.
+const HAS_GIL: bool = size_of::<ffi::PyObject>() == 2 * size_of::<usize>();
+
+/// Releases a reference on any thread.
+///
+/// # Safety
+///
+/// The caller owns the reference, and does not use it afterwards.
+#[inline]
+unsafe fn release_reference(object: NonNull<ffi::PyObject>) {
+    // SAFETY: `run_attached` attaches this thread; the caller owns the reference, by this function's contract.
+    run_attached(move || unsafe { release_attached_reference(object) });
+}
+
+/// Runs `body` attached to the interpreter, on any thread; does nothing after interpreter shutdown.
+// CAP-14
+#[inline]
+pub(super) fn run_attached(body: impl FnOnce()) {
+    if is_attached() {
+        body();
+    } else {
+        attach_and_run(body);
+    }
+}
+
+/// Releases a reference on a thread that is attached.
+///
+/// # Safety
+///
+/// The thread is attached. The caller owns the reference, and does not use it afterwards.
+#[inline]
+pub(super) unsafe fn release_attached_reference(object: NonNull<ffi::PyObject>) {
+    // SAFETY: attached, and the caller's reference keeps the object alive.
+    if HAS_GIL && unsafe { ffi::Py_REFCNT(object.as_ptr()) } > 1 {
+        // This cannot run the object's destructor, so a pending exception needs no care.
+        // SAFETY: attached; the caller owns this reference.
+        unsafe { ffi::Py_DECREF(object.as_ptr()) };
+    } else {
+        // SAFETY: same contract as this function's: attached, and the caller owns the reference.
+        unsafe { release_last_reference(object) };
+    }
+}
+
+/// Releases a reference that may be the last one, so that the object's destructor may run arbitrary code.
+///
+/// The object may own the last reference to a tensor of another object, which is then released too, and so on. Python code can
+/// build chains of any length, but the stack is limited. At a depth of 16, objects are queued for the outermost call on this
+/// thread.
+///
+/// # Safety
+///
+/// The thread is attached. The caller owns the reference, and does not use it afterwards.
+#[inline(never)]
+unsafe fn release_last_reference(object: NonNull<ffi::PyObject>) {
+    const DEEPEST: usize = 16;
+    thread_local! {
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+        static WAITING: RefCell<Vec<NonNull<ffi::PyObject>>> = const { RefCell::new(Vec::new()) };
+    }
+    // Queueing fails if there is no memory, or if the thread's local storage is gone. Then the release recurses.
+    let wait = |waiting: &RefCell<Vec<_>>| {
+        let mut waiting = waiting.borrow_mut();
+        waiting.try_reserve(1).map(|()| waiting.push(object))
+    };
+    let depth = DEPTH.get();
+    if depth >= DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
+        return;
+    }
+    let _pending = PendingException::save_current();
+    DEPTH.set(depth + 1);
+    let mut next = Some(object);
+    while let Some(object) = next {
+        // SAFETY: attached; the reference is the caller's, or was queued by a call on this thread that owned it.
+        unsafe { ffi::Py_DECREF(object.as_ptr()) };
+        let waiting = (depth == 0).then(|| WAITING.try_with(|waiting| waiting.borrow_mut().pop()));
+        next = waiting.and_then(Result::ok).flatten();
+    }
+    DEPTH.set(depth);
+}
+
+/// Attaches this thread, and runs `body`; does nothing after interpreter shutdown.
+#[cold]
+#[inline(never)]
+fn attach_and_run(body: impl FnOnce()) {
+    // SAFETY: may be called at any time.
+    if unsafe { ffi::Py_IsInitialized() } == 0 {
+        return;
+    }
+    // `Python::attach` panics or hangs during interpreter shutdown, and dropping a `Py<T>` would defer the release until a
+    // thread attaches (CAP-28).
+    // SAFETY: the interpreter is initialized; CPython halts a thread that attaches too late.
+    let state = unsafe { ffi::PyGILState_Ensure() };
+    body();
+    // SAFETY: `state` is the result of the matching `PyGILState_Ensure`.
+    unsafe { ffi::PyGILState_Release(state) };
+}
+
+/// Hides a pending exception from the deleter of a tensor: CPython may drop the object that owns it while one is pending.
+#[derive(Debug)]
+pub(crate) struct ExceptionSafeTensor(ManuallyDrop<Managed>);
+
+impl ExceptionSafeTensor {
+    pub(crate) fn new(tensor: Managed) -> Self {
+        Self(ManuallyDrop::new(tensor))
+    }
+
+    pub(crate) fn into_inner(self) -> Managed {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is in `ManuallyDrop`, so the tensor is taken once.
+        unsafe { ManuallyDrop::take(&mut this.0) }
+    }
+}
+
+impl Deref for ExceptionSafeTensor {
+    type Target = Managed;
+
+    fn deref(&self) -> &Managed {
+        &self.0
+    }
+}
+
+impl DerefMut for ExceptionSafeTensor {
+    fn deref_mut(&mut self) -> &mut Managed {
+        &mut self.0
+    }
+}
+
+impl Drop for ExceptionSafeTensor {
+    fn drop(&mut self) {
+        let _pending = is_attached().then(PendingException::save_current);
+        // SAFETY: dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
+    }
+}
+
+/// The exception that was pending on this thread, restored on drop.
+// CAP-16, CAP-17
+pub(crate) struct PendingException(Option<[*mut ffi::PyObject; 3]>);
+
+impl PendingException {
+    /// Takes the pending exception, if any. Only called on an attached thread.
+    #[inline]
+    pub(crate) fn save_current() -> Self {
+        // SAFETY: attached, as every caller is.
+        if unsafe { ffi::PyErr_Occurred() }.is_null() {
+            return Self(None);
+        }
+        let mut parts = [core::ptr::null_mut(); 3];
+        let [kind, value, trace] = &mut parts;
+        #[allow(deprecated, reason = "the stable ABI of 3.10 has nothing newer")]
+        // SAFETY: attached; the three pointers are valid for writes.
+        unsafe {
+            ffi::PyErr_Fetch(kind, value, trace)
+        };
+        Self(Some(parts))
+    }
+}
+
+impl Drop for PendingException {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some([kind, value, trace]) = self.0 {
+            #[allow(deprecated, reason = "as in `save_current`")]
+            // SAFETY: still attached; the values are those of `PyErr_Fetch`, which are restored once.
+            unsafe {
+                ffi::PyErr_Restore(kind, value, trace)
+            };
+        }
+    }
+}
