@@ -199,6 +199,42 @@ fn arrays_of_records_are_cut_and_changed() {
 }
 
 #[test]
+fn arrays_of_records_that_are_not_contiguous_are_filled_updated_and_copied() {
+    let mut bytes = write(&[1, 2, 3, 4].map(trade), 24);
+    let found =
+        Found::<Trade, [i64; 2]>::of_records(bytes.as_mut_ptr(), &[2, 2], &[48, 24], false, true);
+    // SAFETY: the bytes outlive the view.
+    let mut view = unsafe { found.unwrap().keep_mut(()) };
+    assert!(!view.is_contiguous());
+    let mut others = write(&[5, 6, 7, 8].map(trade), 16);
+    let others =
+        Found::<Trade, [i64; 2]>::of_records(others.as_mut_ptr(), &[2, 2], &[32, 16], true, false);
+    // SAFETY: the bytes outlive the view.
+    let others = unsafe { others.unwrap().keep(()) };
+    view.copy_from(&others.transpose()).unwrap();
+    let in_order = [5, 7, 6, 8].map(trade);
+    assert_eq!(view.to_vec().unwrap(), in_order);
+    let mut seen = Vec::new();
+    view.update(|record| {
+        seen.push(record);
+        Trade {
+            size: record.size * 10,
+            ..record
+        }
+    });
+    assert_eq!(seen, in_order);
+    let sizes: Vec<_> = view.iter().map(|trade| trade.size).collect();
+    assert_eq!(sizes, [50, 70, 60, 80]);
+    view.copy_from_slice(&in_order).unwrap();
+    assert_eq!(view.to_vec().unwrap(), in_order);
+    view.fill(trade(9));
+    assert_eq!(view.to_vec().unwrap(), [trade(9); 4]);
+    for record in bytes.chunks(24) {
+        assert_eq!(record[13..], [UNTOUCHED; 11]);
+    }
+}
+
+#[test]
 fn what_is_no_array_of_records_is_refused() {
     let mut bytes = [0_u8; 64];
     let data = bytes.as_mut_ptr();

@@ -31,7 +31,7 @@ impl ::dlpack_core::DLPackTensors for Series {
     fn records(
         &self,
     ) -> ::dlpack_core::__private::Option<::dlpack_core::__private::Records<'_>> {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Table::<Vec<Candle>>::records(&self.candles)
     }
 }

@@ -32,7 +32,7 @@ impl ::dlpack_core::Record for Tick {
         )
     };
     const COLUMNS: ::dlpack_core::__private::NamedFacts = {
-        use ::dlpack_core::__private::Unsaid as _;
+        use ::dlpack_core::__private::ProbeDefaults as _;
         &[]
     };
     fn column<'a>(
