@@ -337,11 +337,11 @@ pub(super) unsafe fn owner_of<'a, O: Send + 'static>(
     // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
     // it.
     let shared = || unsafe { owner_if_exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
-    // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
-    // it.
     let moved = || {
-        unsafe { owner_if_exactly::<StreamOwner<UnfinishedExport<O>>>(tensor) }?
-            .owner(device, stream)
+        // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper
+        // contains it.
+        let owner = unsafe { owner_if_exactly::<StreamOwner<UnfinishedExport<O>>>(tensor) };
+        owner?.owner(device, stream)
     };
     shared().or_else(|| moved().map(UnfinishedExport::owner))
 }

@@ -19,7 +19,7 @@ use crate::{Device, Error};
 /// Safe code reads and writes it like a `Cell` that several threads, and NumPy, may use at the same time. If other code writes
 /// at the same time, a read returns a mixture of old and new values, in no particular order
 /// ([why](crate::soundness#who-may-write)). Each scalar of up to 8 bytes is read and written whole on x86-64 and AArch64; on
-/// other targets each byte is. If this is the only handle, [`SharedBuffer::get_mut`] returns an ordinary slice.
+/// other targets each byte is. [`SharedBuffer::get_mut`] returns an ordinary slice if this is the only handle.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -65,17 +65,14 @@ impl SharedAllocation {
         (self.start, self.bytes)
     }
 
-    #[inline]
     pub(crate) fn access(&self) -> Access {
         self.access
     }
 }
 
-// SAFETY: the memory is accessed atomically, or by unsafe functions with contracts that exclude data races; the elements are
-// plain numbers.
+// SAFETY: the elements are plain numbers, accessed atomically or by unsafe functions whose contracts exclude data races.
 unsafe impl<T: Plain> Send for SharedBuffer<T> {}
-// SAFETY: the memory is accessed atomically, or by unsafe functions with contracts that exclude data races; the elements are
-// plain numbers.
+// SAFETY: the elements are plain numbers, accessed atomically or by unsafe functions whose contracts exclude data races.
 unsafe impl<T: Plain> Sync for SharedBuffer<T> {}
 
 impl<T: Plain> SharedBuffer<T> {
@@ -410,11 +407,11 @@ impl<T: Plain> SharedBuffer<T> {
         unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
-    /// Asserts that a slice is as long as the buffer.
+    /// Panics if a slice is not as long as the buffer.
     fn check_len(&self, elements: &[T]) {
+        let (found, needed) = (elements.len(), self.len);
         assert_eq!(
-            elements.len(),
-            self.len,
+            found, needed,
             "the slice has as many elements as the buffer"
         );
     }
@@ -430,11 +427,10 @@ impl<T: Plain> SharedBuffer<T> {
     #[cold]
     fn panic_out_of_range(&self, index: usize, count: usize) -> ! {
         let len = self.len;
-        assert!(
-            count == 1,
-            "{count} elements from index {index} of a buffer of {len} elements"
-        );
-        panic!("index {index} of a buffer of {len} elements")
+        match count {
+            1 => panic!("index {index} of a buffer of {len} elements"),
+            _ => panic!("{count} elements from index {index} of a buffer of {len} elements"),
+        }
     }
 
     /// Copies elements from `index` on, as many as `elements` holds.
@@ -456,10 +452,8 @@ impl<T: Plain> SharedBuffer<T> {
     ///
     /// `from` points to `count` readable elements, with any alignment.
     unsafe fn store_range(&self, index: usize, from: *const T, count: usize) {
-        assert!(
-            !self.is_read_only(),
-            "the memory belongs to a read-only tensor"
-        );
+        let is_writable = !self.is_read_only();
+        assert!(is_writable, "the memory belongs to a read-only tensor");
         let to = self.range_address(index, count).cast();
         // SAFETY: `from` is readable by this function's contract. `range_address` checked the range, and its elements are kept
         // alive by `self`. All Rust code accesses them atomically while other code may read or write.

@@ -8,9 +8,10 @@
 
 use core::mem::transmute;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+use core::time::Duration;
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dlpack_pyo3::{
     Buffer, DLPack, Device, DeviceType, ExportRequest, Loan, StreamHandle, dlpack_pymethods,

@@ -66,7 +66,7 @@ fn share_unless_exclusive(tensor: Managed, copied_by: CopySource<'_, '_>) -> Man
 /// - a copy that this crate made, recognized by its deleter: its owner is a Rust value, which no Python code can reach;
 /// - the copy that `numpy.ndarray.__dlpack__(copy=True)` made of an instance of exactly that class. The copy is an instance of
 ///   the same class, which runs no Python code on creation, has no weak references, and is not tracked by the garbage
-/// collector.
+///   collector.
 fn is_exclusive(tensor: &Managed, copied_by: CopySource<'_, '_>) -> bool {
     let by_numpy = || copied_by.is_some_and(numpy::is_exact_array) && tensor.view().is_copied();
     is_own_copy(tensor) || by_numpy()

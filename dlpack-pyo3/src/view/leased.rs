@@ -190,8 +190,8 @@ impl<V: HostView, O: Options> Leased<V, O> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.tensor(object)?;
         match Self::find_array(&tensor) {
-            // SAFETY: `found` describes the tensor that the keeper owns.
             Ok((found, apart)) => {
+                // SAFETY: `found` describes the tensor that the keeper owns.
                 Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
             }
             Err(error) => Self::from_converted(object, &error, &tensor),
@@ -243,8 +243,8 @@ impl<V: HostView, O: Options> Leased<V, O> {
     #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
     pub(super) fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Self::find_array(&tensor) {
-            // SAFETY: `found` describes the tensor that the keeper owns.
             Ok((found, apart)) => {
+                // SAFETY: `found` describes the tensor that the keeper owns.
                 Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
             }
             Err(error) => Err((error, tensor)),
