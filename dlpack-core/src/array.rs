@@ -36,6 +36,7 @@ pub(crate) mod reduce;
 pub(crate) mod view;
 pub(crate) mod write;
 
+pub use crate::tensor::array_element::ArrayElement;
 pub use cut::{Part, PartMut};
 pub use numbers::Number;
 pub use rank::{Index, Rank};
@@ -47,6 +48,7 @@ use core::{fmt, marker::PhantomData};
 
 use crate::element::Plain;
 use crate::layout::{extent, span::Span};
+use crate::tensor::array_element::Access;
 use crate::{Element, Error, Order, TensorRef};
 
 /// Elements of type `T` over the axes of `L`: `[i64; N]` for `N` of them, [`Dims`](crate::layout::Dims) for any number.
@@ -71,9 +73,9 @@ pub struct Array<T, L> {
 
 // SAFETY: an `Array` is reached by reference only, and through it elements are read: plain numbers, in memory that nobody
 // writes, or as `memory/atomic.rs` does.
-unsafe impl<T: Plain, L: Sync> Sync for Array<T, L> {}
+unsafe impl<T: ArrayElement, L: Sync> Sync for Array<T, L> {}
 // SAFETY: as above; it is an address and numbers.
-unsafe impl<T: Plain, L: Send> Send for Array<T, L> {}
+unsafe impl<T: ArrayElement, L: Send> Send for Array<T, L> {}
 
 impl<T: Plain, L: Rank> Array<T, L> {
     /// The array that a tensor is, for the processor.
@@ -120,7 +122,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
             elements: PhantomData,
         })
     }
+}
 
+impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// Other elements of the same memory.
     fn at_lists<M>(&self, first: isize, shape: M, strides: M) -> Array<T, M> {
         Array {
@@ -132,11 +136,11 @@ impl<T: Plain, L: Rank> Array<T, L> {
         }
     }
 
-    /// The bytes of a scalar, which is what strides count.
-    const UNIT: isize = size_of::<T::Scalar>() as isize;
+    /// The bytes of a scalar, which is what strides count; a record counts in single bytes.
+    const UNIT: isize = T::Access::UNIT as isize;
 
     /// The scalars in an element.
-    const SCALARS: i64 = match size_of::<T::Scalar>() {
+    const SCALARS: i64 = match T::Access::UNIT {
         0 => 1,
         bytes => (size_of::<T>() / bytes) as i64,
     };
@@ -144,22 +148,37 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
 /// Where the elements of an array lie.
 #[inline]
-fn span_of<T: Plain, L: Rank>(array: &Array<T, L>) -> Span {
+fn span_of<T: ArrayElement, L: Rank>(array: &Array<T, L>) -> Span {
     Span::new(
         array.data.addr(),
         array.shape.as_ref(),
         array.strides.as_ref(),
-        size_of::<T::Scalar>(),
+        T::Access::UNIT,
         size_of::<T>(),
     )
 }
 
-impl<T: Plain, L: Rank> fmt::Debug for Array<T, L> {
+impl<T: ArrayElement, L: Rank> fmt::Debug for Array<T, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Array")
-            .field("dtype", &T::DTYPE)
+            .field("dtype", &Described::<T>(PhantomData))
             .field("shape", &self.shape.as_ref())
             .field("strides", &self.strides.as_ref())
             .finish_non_exhaustive()
+    }
+}
+
+/// The data type of elements, or the names of their fields, for `{:?}`.
+struct Described<T>(PhantomData<T>);
+
+impl<T: ArrayElement> fmt::Debug for Described<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match T::Access::RECORD {
+            None => T::Access::DTYPE.fmt(f),
+            Some(record) => {
+                let names = record.fields().iter().map(|field| field.name());
+                f.debug_set().entries(names).finish()
+            }
+        }
     }
 }

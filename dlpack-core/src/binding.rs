@@ -18,6 +18,8 @@
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
+//! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
+//! | view a structured array | [`Found::of_records`], [`Access`] |
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
 //! | get the device of a tensor's data, in the fewest instructions | [`device_of`] |
 //! | request no ordering, since the caller sees to it | [`unordered`] |
@@ -37,6 +39,7 @@
 mod leases;
 
 pub use crate::array::found::Found;
+pub use crate::describe::record::Records;
 pub use crate::error::text;
 #[cfg(feature = "std")]
 pub use crate::export::device::settle;
@@ -59,6 +62,7 @@ pub use crate::layout::views::Pick;
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
 pub use crate::stream::visit::around_blocking;
+pub use crate::tensor::array_element::{Access, ByAccess};
 pub use crate::tensor::foreign::{aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};
 pub use crate::tensor::numbers::{Number, Numbers, numbers};

@@ -13,13 +13,16 @@
 //! | `axes` | the axes that an element has of its own |
 //! | `homogeneous` | how a struct of equal scalars proves to be an element |
 //! | `groups` | small floats that share bytes |
+//! | `fields` | the layout of a struct of different scalars |
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 pub(crate) mod axes;
+pub(crate) mod fields;
 pub(crate) mod groups;
 pub(crate) mod homogeneous;
 
 pub use axes::Axes;
+pub use fields::{FieldKind, FieldLayout, RecordLayout};
 pub use groups::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4};
 
 use core::slice;

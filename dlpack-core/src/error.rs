@@ -227,6 +227,8 @@ errors! {
         NotWritable => "`writable` needs exclusive access to the memory, and this buffer gives shared access only";
         /// The memory is shared with writers, so it cannot be borrowed as a slice.
         MayChange => "others may write to this memory, so it cannot be a slice: copy it with `to_vec`, read it with `iter`, or take the argument as a view with a `Promise`";
+        /// An array of records was needed, and a tensor has none.
+        NotRecords => "a DLPack tensor cannot hold records: pass a structured array of NumPy";
         /// The elements are not contiguous, as a slice requires.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: copy it with `to_vec`, or read it with `iter`";

@@ -9,6 +9,7 @@
 //! | `probe.rs` | how does a field of this type lend its elements? |
 //! | `parts.rs` | which loan does a field lend, and can a clone keep it? Which shape, strides, offset, dtype, device, stream? |
 //! | `expression.rs` | what does the expression of a key evaluate to? |
+//! | `fields.rs` | what does a record do with a field of this type? |
 //! | `keys.rs` | which keys can an editor complete? |
 //! | `tensor.rs` | is the field a tensor itself, which tensor has this name, and how is a field imported? |
 //! | `assertion.rs` | does `assert_exports!` hold? |
@@ -24,10 +25,13 @@
 //! | `record_column` | it compares the position of the field in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | the fields that a struct passes are compared with its bytes |
 //! | `Extras`, `Facts`, `Axes`, `ExportAssertion` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |
+//! | `FieldReader`, `FieldWriter` | each field is checked to lie inside the record; any bytes there make a value of its type, and only initialised bytes are written |
+//! | `RecordLayout`, `FieldLayout`, `FieldType`, `Records` | the described layout is only read by other languages; the address and the size are those of a slice |
 //! | the others | constants, numbers and types |
 
 mod assertion;
 mod expression;
+mod fields;
 #[cfg(rust_analyzer)]
 pub mod keys;
 mod parts;
@@ -36,13 +40,18 @@ mod tensor;
 
 pub use core::default::Default;
 pub use core::marker::Send;
+pub use core::mem::offset_of;
 pub use core::option::Option::{self, None, Some};
 pub use core::primitive::{bool as Bool, i64 as I64, str as Str};
 pub use core::result::Result::{self, Err, Ok};
 
-pub use crate::describe::record::{Columns, NamedDocs, Rows, Table, record_column};
+pub use crate::array::ArrayElement;
+pub use crate::describe::record::{
+    Columns, NamedDocs, Nested, Records, Rows, Table, record_column,
+};
 pub use crate::element::Source;
 pub use crate::element::axes::Axes;
+pub use crate::element::fields::{FieldLayout, FieldType, RecordLayout};
 pub use crate::element::homogeneous::{
     Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
 };
@@ -58,6 +67,7 @@ pub use crate::private::expression::{
     Expression, ExpressionValue, RejectedExpression, data_expression, describe_expression,
     expression_facts, via_expression,
 };
+pub use crate::private::fields::{ElementField, NestedField, UnsaidField};
 pub use crate::private::parts::{
     device, dtype, export_with_owner, len, lend_expression, lend_field, lend_field_mut,
     list_number, offset, order, require_writable, shape, shape_list, share_with_owner, stream,
@@ -70,6 +80,7 @@ pub use crate::private::tensor::{
     no_variant, reject_skipped, replace_column_major, replace_field, require_present,
     require_tensor, share_field, unknown_tensor,
 };
+pub use crate::tensor::array_element::{FieldAccess, FieldReader, FieldWriter, RecordValue};
 
 /// The type `T`. Generated code writes it with the span of the user's type, so that errors about the type point there.
 pub type Inferred<T> = T;

@@ -11,7 +11,9 @@
 //! released under a buffer.
 #![expect(unsafe_code, reason = "fills and releases structs of Python's")]
 
-use core::ffi::{CStr, c_int, c_uint, c_void};
+mod records;
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use core::{mem::offset_of, slice};
@@ -41,6 +43,9 @@ struct Lender {
 
 struct Lent {
     kept: Kept,
+    /// The format of records, to which the buffer points; that of numbers is a constant.
+    #[expect(dead_code, reason = "held for the buffer")]
+    format: Option<String>,
     /// As who wants all gets it.
     buffer: PyBuffer,
 }
@@ -80,6 +85,8 @@ pub(crate) enum Kept {
     /// An object, and a borrow of its contents. This is its one reference that a lender holds.
     Object(ObjectGuard<AnyBorrowGuard>),
     Tensor(Managed),
+    /// A list of records, which nothing else has.
+    Records(Box<dyn Send>),
 }
 
 /// What is to be lent.
@@ -127,18 +134,30 @@ fn lists(object: *mut PyObject) -> *mut Py_ssize_t {
 pub(crate) struct Place<'py> {
     lender: Bound<'py, PyAny>,
     buffer: PyBuffer,
+    format: Option<String>,
 }
 
 impl<'py> Place<'py> {
     /// Room for a lender of this memory, if a buffer can say what it is.
     pub(crate) fn new(py: Python<'py>, source: &Source<'_>) -> Result<Self, Raised> {
-        let (dtype, device, rank) = (source.dtype, source.device, source.shape.len());
+        let (dtype, device) = (source.dtype, source.device);
         if !device.device_type.is_host_readable() {
             bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
         }
         let Some((format, itemsize)) = format_of(dtype) else {
             bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
         };
+        Self::allocate(py, source, format.as_ptr(), itemsize)
+    }
+
+    /// Allocates a lender whose strides are in items of this size.
+    fn allocate(
+        py: Python<'py>,
+        source: &Source<'_>,
+        format: *const c_char,
+        itemsize: Py_ssize_t,
+    ) -> Result<Self, Raised> {
+        let rank = source.shape.len();
         let class = lender_class(py).or_raise(py)?;
         // SAFETY: a class that was made for this, whose objects have room for so many numbers.
         let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 2 * size(rank)) };
@@ -167,7 +186,7 @@ impl<'py> Place<'py> {
             itemsize,
             readonly: source.read_only.into(),
             ndim: c_int::try_from(rank).expect("at most 64 axes"),
-            format: format.as_ptr().cast_mut(),
+            format: format.cast_mut(),
             shape: shape.as_mut_ptr(),
             strides: strides.as_mut_ptr(),
             suboffsets: ptr::null_mut(),
@@ -175,21 +194,35 @@ impl<'py> Place<'py> {
         };
         // SAFETY: a new reference.
         let lender = unsafe { Bound::from_owned_ptr(py, lender) };
-        Ok(Self { lender, buffer })
+        Ok(Self {
+            lender,
+            buffer,
+            format: None,
+        })
     }
 
     /// The lender, with what keeps the memory.
     pub(crate) fn put(self, kept: Kept) -> Bound<'py, PyAny> {
-        let Self { lender, buffer } = self;
+        let Self {
+            lender,
+            buffer,
+            format,
+        } = self;
         let object = lender.as_ptr().cast::<Lender>();
         let seen = match &kept {
             Kept::Object(held) => held.object(lender.py()).as_ptr(),
-            Kept::Tensor(_) => ptr::null_mut(),
+            Kept::Tensor(_) | Kept::Records(_) => ptr::null_mut(),
         };
         // SAFETY: so large is an object of that class.
         let place = unsafe { &raw mut (*object).lent };
         // SAFETY: as above, and nobody but the garbage collector knows of it yet.
-        unsafe { place.write(Lent { kept, buffer }) };
+        unsafe {
+            place.write(Lent {
+                kept,
+                format,
+                buffer,
+            })
+        };
         // SAFETY: as above. What is seen is kept from here on until the collector is told to look away.
         unsafe { (*object).seen = seen };
         lender
@@ -212,7 +245,7 @@ pub(crate) fn tensor_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Managed>
     let lender = unsafe { &*object.as_ptr().cast::<Lender>() };
     match &lender.lent.kept {
         Kept::Tensor(tensor) => Some(tensor),
-        Kept::Object(_) => None,
+        Kept::Object(_) | Kept::Records(_) => None,
     }
 }
 
@@ -300,6 +333,7 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
         // SAFETY: an object dies attached.
         Kept::Object(held) => unsafe { held.release_attached() },
         Kept::Tensor(tensor) => drop(tensor),
+        Kept::Records(records) => drop(records),
     })));
     // SAFETY: how an object with such a header is freed.
     unsafe { ffi::PyObject_GC_Del(object.cast()) };

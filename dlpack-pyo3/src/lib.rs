@@ -261,7 +261,7 @@ pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
 pub use keepalive::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use library::function::Library;
-pub use results::{Cupy, Exported, Jax, Numpy, Torch};
+pub use results::{Cupy, Exported, Jax, Numpy, Records, Torch};
 pub use view::{Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};

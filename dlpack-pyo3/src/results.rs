@@ -1,9 +1,11 @@
 //! Results of functions: any tensor as a [`Tensor`] or as an array of a library.
 
-use dlpack_core::{DLPack, Managed};
+use dlpack_core::{DLPack, Managed, Record, binding};
 use pyo3::prelude::*;
 
 use crate::class::tensor::Tensor;
+use crate::error::OrRaise;
+use crate::lender::{Kept, Place};
 use crate::library::{
     self,
     function::{CUPY, JAX, Library, TORCH},
@@ -71,6 +73,50 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         library::numpy::array_of(py, self.0)
+    }
+}
+
+/// Records that NumPy gets as a structured array, over the memory of the list.
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{Numpy, Record, Records};
+/// use pyo3::prelude::*;
+///
+/// #[derive(Record)]
+/// #[repr(C)]
+/// struct Trade {
+///     price: f64,
+///     size: u32,
+/// }
+///
+/// #[pyfunction]
+/// fn trades(count: u32) -> Numpy<Records<Trade>> {
+///     Numpy(Records((0..count).map(|size| Trade { price: 1.5, size }).collect()))
+/// }
+/// ```
+///
+/// The array has the names, the types and the padding of the struct, `dtype([('price', '<f8'), ('size', '<u4')])` with 4 bytes of
+/// padding here. It may be written. If the records have code that runs when they are dropped, it is read-only.
+///
+/// A field that NumPy has no data type for, such as `u128`, is a `BufferError`. Python code can read the padding of the struct,
+/// as it can that of a struct from C: do not leave secrets there.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Records<R>(pub Vec<R>);
+
+impl<'py, R: Record> IntoPyObject<'py> for Numpy<Records<R>> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        let Records(mut records) = self.0;
+        // What is written there is never a record again, unless it is dropped as one.
+        let read_only = core::mem::needs_drop::<R>();
+        let place = Place::of_records(py, &binding::Records::of_mut(&mut records), read_only);
+        library::numpy::asarray(&place.or_fetch(py)?.put(Kept::Records(Box::new(records))))
     }
 }
 

@@ -13,6 +13,7 @@
 //! | this one | the four types of arrays that the processor reads |
 //! | `leased` | how each is made of an argument |
 //! | `needs` | what an argument has to be, and the text where it is something else |
+//! | `records` | views of structured arrays |
 //! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
 //! | `device` | arrays in the memory of a GPU, for `cudarc` |
 //! | `live` | the views that are alive on each thread: what is written overlaps no other argument |
@@ -26,6 +27,7 @@ mod leased;
 mod live;
 mod needs;
 mod options;
+mod records;
 mod table;
 
 #[cfg(feature = "cudarc")]
@@ -35,7 +37,7 @@ pub use options::{Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use dlpack_core::array::{self, Array, ArrayMut, Rank};
+use dlpack_core::array::{self, Array, ArrayElement, ArrayMut, Rank};
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
 use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
@@ -67,6 +69,7 @@ use crate::view::leased::{Keeper, Leased};
 /// | an array that may be written | [`ViewMut<f32, 2>`](ViewMut) |
 /// | any number of axes | [`ViewDyn<f32>`](ViewDyn) |
 /// | shape `(h, w, 3)` | `View<[u8; 3], 2>` |
+/// | a structured array | `View<Trade, 1>` with a [`Record`](macro@crate::Record) |
 /// | elements one after another | `View<f32, 2, Contiguous>` ([`Contiguous`]) |
 /// | lists, numbers, other dtypes too | `View<f32, 2, Convert>` ([`Convert`]) |
 /// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
@@ -140,7 +143,7 @@ macro_rules! views {
             }
         }
 
-        impl<'a, 'py, T: Plain, $($parameter)* O: $options> FromPyObject<'a, 'py> for $name<T, $($argument)* O>
+        impl<'a, 'py, T: ArrayElement, $($parameter)* O: $options> FromPyObject<'a, 'py> for $name<T, $($argument)* O>
         where $($bound)*
         {
             type Error = PyErr;
@@ -168,7 +171,7 @@ macro_rules! views {
             }
         }
 
-        impl<T: Plain, $($parameter)* O: $options> fmt::Debug for $name<T, $($argument)* O>
+        impl<T: ArrayElement, $($parameter)* O: $options> fmt::Debug for $name<T, $($argument)* O>
         where $($bound)*
         {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

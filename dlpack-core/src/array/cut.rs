@@ -5,10 +5,9 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut, Range};
 
 use crate::Error;
-use crate::array::Array;
 use crate::array::rank::Rank;
 use crate::array::write::{ArrayMut, Place};
-use crate::element::Plain;
+use crate::array::{Array, ArrayElement};
 use crate::layout::Dims;
 use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
 use crate::tensor::items::ItemOffsets;
@@ -51,7 +50,7 @@ impl<T, L> DerefMut for PartMut<'_, T, L> {
     }
 }
 
-impl<T: Plain, L: Rank> Array<T, L> {
+impl<T: ArrayElement, L: Rank> Array<T, L> {
     fn part<M>(&self, first: isize, shape: M, strides: M) -> Part<'_, T, M> {
         Part {
             array: self.at_lists(first, shape, strides),
@@ -276,7 +275,7 @@ fn list_of<L: Rank>(numbers: &[i64]) -> L {
     L::of(numbers).expect("memory for a list of axes")
 }
 
-impl<T: Plain, L: Rank> ArrayMut<T, L> {
+impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     fn part_mut<M>(&mut self, first: isize, shape: M, strides: M) -> PartMut<'_, T, M> {
         PartMut {
             array: Place::new(self.at_lists(first, shape, strides)),

@@ -14,11 +14,12 @@ use core::marker::PhantomData;
 
 use crate::array::view::{View, ViewMut, writable};
 use crate::array::write::Place;
-use crate::array::{Array, Rank, span_of};
-use crate::element::Plain;
+use crate::array::{Array, ArrayElement, Rank, span_of};
+use crate::element::{Plain, RecordLayout};
 use crate::export::strided::Strided;
 use crate::layout::span::{Span, greatest_common_divisor};
 use crate::layout::{Dims, dims::MAX_RANK, extent, extent::stride_to_isize};
+use crate::tensor::array_element::{Access, ByAccess};
 use crate::{Element, Error, Managed};
 
 /// An array that was found in memory, of which nothing can be read until something [keeps](Self::keep) that.
@@ -41,17 +42,73 @@ pub struct Found<T, L> {
     span: Span,
 }
 
-impl<T: Plain, L: Rank> Found<T, L> {
+/// An array of a tensor; records are in none.
+struct OfTensor<'a, L>(&'a Managed, bool, PhantomData<L>);
+
+impl<T: ArrayElement, L: Rank> ByAccess<T> for OfTensor<'_, L> {
+    type Output = Result<Found<T, L>, Error>;
+
+    #[inline(always)]
+    fn plain(self) -> Self::Output
+    where
+        T: Plain,
+    {
+        let Self(tensor, writes, _) = self;
+        let tensor = tensor.view_inlined();
+        let array = Array::of(&tensor)?;
+        if writes {
+            writable(&tensor, &array)?;
+        }
+        let span = span_of(&array);
+        Ok(Found { array, span })
+    }
+
+    fn records(self, _: &'static RecordLayout) -> Self::Output {
+        Err(Error::NotRecords)
+    }
+}
+
+/// An array that another protocol describes.
+struct OfStrided<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
+
+impl<T: ArrayElement, L: Rank> ByAccess<T> for OfStrided<'_, '_, L> {
+    type Output = Option<Found<T, L>>;
+
+    #[inline(always)]
+    fn plain(self) -> Self::Output
+    where
+        T: Plain,
+    {
+        /// Whether an element is some bytes, and its scalar an item: not a group of several that share bytes.
+        const fn in_bytes<T: Plain>() -> bool {
+            size_of::<T>() > 0
+                && size_of::<T::Scalar>().is_power_of_two()
+                && T::Scalar::TRAILING.len() == 0
+        }
+
+        let Self(array, writes, _) = self;
+        if !const { in_bytes::<T>() } || T::DTYPE != array.dtype || array.data.is_null() {
+            return None;
+        }
+        let (shape, strides) = leading::<T>(array.shape, array.strides?)?;
+        let (found, is_packed) = Found::of_bytes(array.data, shape, strides)?;
+        if writes && (array.read_only || (!is_packed && has_overlap(&found.array))) {
+            return None;
+        }
+        Some(found)
+    }
+
+    fn records(self, _: &'static RecordLayout) -> Self::Output {
+        None
+    }
+}
+
+impl<T: ArrayElement, L: Rank> Found<T, L> {
     /// The bytes of an element.
     const WIDTH: isize = size_of::<T>() as isize;
 
     /// The bytes of a scalar are two to the power of this.
-    const SHIFT: u32 = size_of::<T::Scalar>().trailing_zeros();
-
-    /// Whether an element is some bytes, and its scalar an item: not a group of several that share bytes.
-    const IN_BYTES: bool = size_of::<T>() > 0
-        && size_of::<T::Scalar>().is_power_of_two()
-        && T::Scalar::TRAILING.len() == 0;
+    const SHIFT: u32 = T::Access::UNIT.trailing_zeros();
 
     /// The array that a tensor is; to be written, if it `writes`.
     ///
@@ -60,13 +117,7 @@ impl<T: Plain, L: Rank> Found<T, L> {
     /// As [`View::new`], or as [`ViewMut::new`] if it `writes`.
     #[inline(always)]
     pub fn of_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
-        let tensor = tensor.view_inlined();
-        let array = Array::of(&tensor)?;
-        if writes {
-            writable(&tensor, &array)?;
-        }
-        let span = span_of(&array);
-        Ok(Self { array, span })
+        T::Access::choose(OfTensor(tensor, writes, PhantomData))
     }
 
     /// The array on the host that another protocol describes; to be written, if it `writes`. Others may write there, too.
@@ -76,18 +127,72 @@ impl<T: Plain, L: Rank> Found<T, L> {
     #[must_use]
     #[inline(always)]
     pub fn of_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
-        if !Self::IN_BYTES || T::DTYPE != array.dtype || array.data.is_null() {
-            return None;
+        T::Access::choose(OfStrided(array, writes, PhantomData))
+    }
+
+    /// The array of records on the host that another protocol describes; to be written, if it `writes`. Others may write there,
+    /// too. That the records there are those of `T` is not looked at: any bytes make a `T`. Who [keeps](Self::keep) the array says that
+    /// each item has the bytes of one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`]; [`Error::ReadOnly`], [`Error::Overlap`] if it `writes`; an array that memory cannot hold.
+    pub fn of_records(
+        data: *mut u8,
+        shape: &[isize],
+        strides: &[isize],
+        read_only: bool,
+        writes: bool,
+    ) -> Result<Self, Error> {
+        let numbers = |list: &[isize]| {
+            let mut numbers = Dims::zeroed(list.len()).check_allocated()?;
+            let places = numbers.iter_mut().zip(list);
+            places.for_each(|(place, &number)| *place = number as i64);
+            Ok::<_, Error>(numbers)
+        };
+        let (extents, steps) = (numbers(shape)?, numbers(strides)?);
+        if writes && read_only {
+            return Err(Error::ReadOnly);
         }
-        let (shape, strides) = leading::<T>(array.shape, array.strides?)?;
+        let (found, is_packed) = if shape.contains(&0) {
+            let array = Array {
+                data,
+                shape: L::of(&extents)?,
+                strides: L::of(&steps)?,
+                shared: true,
+                elements: PhantomData,
+            };
+            let span = span_of(&array);
+            (Self { array, span }, true)
+        } else {
+            // Says what is wrong with the rank.
+            L::of(&extents)?;
+            let found = Self::of_bytes(data, shape, strides).filter(|_| !data.is_null());
+            found.ok_or_else(|| Error::too_large(&extents))?
+        };
+        if writes && !is_packed {
+            let (mut extents, mut steps) = (extents, steps);
+            extents.append(&[Self::WIDTH as i64])?;
+            steps.append(&[1])?;
+            if extent::may_overlap(&extents, &steps) {
+                return Err(Error::overlap(&extents, &steps));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The array of elements that lie at these byte strides from `data`, none of whose axes is empty, and whether they lie one
+    /// after another.
+    #[inline(always)]
+    fn of_bytes(data: *mut u8, shape: &[isize], strides: &[isize]) -> Option<(Self, bool)> {
         // The compiler then knows how often the loop below is run.
         let rank = match L::RANK {
             Some(rank) if rank == shape.len() => rank,
-            None if shape.len() + const { T::TRAILING.len() } <= MAX_RANK => shape.len(),
+            None if shape.len() + const { T::Access::TRAILING.len() } <= MAX_RANK => shape.len(),
             _ => return None,
         };
         let (shape, strides) = (&shape[..rank], &strides[..rank]);
-        let scalar = size_of::<T::Scalar>();
+        let scalar = T::Access::UNIT;
         // What stride is packed, and in the end how many bytes all elements are: no more than memory has.
         let (mut packed, mut is_packed) = (Self::WIDTH, true);
         let (mut first, mut last, mut step) = (0_isize, 0_isize, 0);
@@ -118,24 +223,21 @@ impl<T: Plain, L: Rank> Found<T, L> {
         }
         let end = last.checked_add(Self::WIDTH)?;
         end.checked_sub(first)?;
-        let data = array.data.addr();
+        let address = data.addr();
         let span = Span {
-            start: data.checked_add_signed(first)?,
-            end: data.checked_add_signed(end)?,
+            start: address.checked_add_signed(first)?,
+            end: address.checked_add_signed(end)?,
             step,
             width: size_of::<T>(),
         };
-        let found = Array {
-            data: array.data,
+        let array = Array {
+            data,
             shape: L::from_fn(rank, |axis| shape[axis] as i64).ok()?,
             strides: L::from_fn(rank, |axis| (strides[axis] >> Self::SHIFT) as i64).ok()?,
             shared: true,
             elements: PhantomData,
         };
-        if writes && (array.read_only || (!is_packed && has_overlap(&found))) {
-            return None;
-        }
-        Some(Self { array: found, span })
+        Some((Self { array, span }, is_packed))
     }
 
     /// Where the elements lie.

@@ -31,7 +31,7 @@ pub(super) trait Change<T> {
 /// Replaces each element by the result of a function.
 pub(super) struct Update<F>(pub(super) F);
 
-impl<T: Plain, F: FnMut(T) -> T> Change<T> for Update<F> {
+impl<T: Copy, F: FnMut(T) -> T> Change<T> for Update<F> {
     const READS: bool = true;
 
     #[inline(always)]
@@ -47,7 +47,7 @@ impl<T: Plain, F: FnMut(T) -> T> Change<T> for Update<F> {
 /// Writes what a function returns.
 pub(super) struct Next<F>(pub(super) F);
 
-impl<T: Plain, F: FnMut() -> T> Change<T> for Next<F> {
+impl<T: Copy, F: FnMut() -> T> Change<T> for Next<F> {
     const READS: bool = false;
 
     #[inline(always)]

@@ -5,19 +5,20 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::slice;
 
-use crate::array::Array;
 use crate::array::rank::{Index, Rank};
-use crate::element::{Plain, make_values};
+use crate::array::{Array, ArrayElement};
+use crate::element::Plain;
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
-use crate::memory::aligned::allocate_vec;
-use crate::tensor::items::{self, ItemOffsets, Items};
+use crate::memory::{aligned::allocate_vec, gather::gather};
+use crate::tensor::array_element::Access;
+use crate::tensor::items::{ItemOffsets, Items};
 use crate::tensor::view::check_alignment;
 use crate::{DataType, Device, Error, TensorRef};
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
 use crate::{Order, layout::extent};
 
-impl<T: Plain, const N: usize> Array<T, [i64; N]> {
+impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
     /// The extents, one an axis.
     ///
     /// ```
@@ -34,7 +35,8 @@ impl<T: Plain, const N: usize> Array<T, [i64; N]> {
         self.shape.map(extent_to_usize)
     }
 
-    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them.
+    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them; the
+    /// neighbours of a record are counted in bytes.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -50,7 +52,7 @@ impl<T: Plain, const N: usize> Array<T, [i64; N]> {
     }
 }
 
-impl<T: Plain> Array<T, Dims> {
+impl<T: ArrayElement> Array<T, Dims> {
     /// The extents, one an axis.
     ///
     /// ```
@@ -65,7 +67,8 @@ impl<T: Plain> Array<T, Dims> {
         &self.shape
     }
 
-    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them.
+    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them; the
+    /// neighbours of a record are counted in bytes.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View, layout::Dims};
@@ -80,7 +83,7 @@ impl<T: Plain> Array<T, Dims> {
     }
 }
 
-impl<T: Plain, L: Rank> Array<T, L> {
+impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// The number of axes.
     ///
     /// ```
@@ -179,7 +182,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     pub fn get(&self, index: impl Index<L>) -> Option<T> {
         let place = self.place(index.as_ref())?;
         // SAFETY: the address of an element.
-        Some(unsafe { items::read_item(place.cast(), self.shared) })
+        Some(unsafe { T::Access::read(place.cast(), self.shared) })
     }
 
     /// The element at an index.
@@ -203,7 +206,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             self.outside(index)
         };
         // SAFETY: the address of an element.
-        unsafe { items::read_item(place.cast(), self.shared) }
+        unsafe { T::Access::read(place.cast(), self.shared) }
     }
 
     #[cold]
@@ -254,7 +257,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     pub(super) fn positions(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        ItemOffsets::new(shape, strides, size_of::<T::Scalar>())
+        ItemOffsets::new(shape, strides, T::Access::UNIT)
     }
 
     /// The elements in a vector, in row-major order.
@@ -317,10 +320,19 @@ impl<T: Plain, L: Rank> Array<T, L> {
         if len * size_of::<T>() == 0 {
             return Ok(());
         }
+        if T::Access::RECORD.is_some() {
+            for (index, record) in self.iter().enumerate() {
+                // SAFETY: as many records as there is space for, by the caller's promise.
+                unsafe { to.wrapping_add(index).write(record) };
+            }
+            return Ok(());
+        }
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let copy = |shape, strides| {
-            // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many.
-            unsafe { (self.tensor(shape, strides)).copy_items(size_of::<T::Scalar>(), to.cast()) }
+            let (data, unit) = (self.data, T::Access::UNIT);
+            // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many, which
+            // nobody touches. Who writes to what is shared is known, and does so atomically.
+            unsafe { gather(data, shape, strides, unit, to.cast(), self.shared) }
         };
         if Self::SCALARS == 1 {
             copy(shape, strides);
@@ -334,10 +346,16 @@ impl<T: Plain, L: Rank> Array<T, L> {
             copy(&shape, &strides);
         }
         // SAFETY: all written right above.
-        unsafe { make_values(to, len) };
+        unsafe { T::Access::make_values(to, len) };
         Ok(())
     }
 
+    pub(crate) fn not_contiguous(&self) -> Error {
+        Error::not_contiguous(self.shape.as_ref(), self.strides.as_ref())
+    }
+}
+
+impl<T: Plain, L: Rank> Array<T, L> {
     /// The tensor of these scalars.
     fn tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
         TensorRef {
@@ -452,10 +470,6 @@ impl<T: Plain, L: Rank> Array<T, L> {
         Ok((shape, strides))
     }
 
-    pub(crate) fn not_contiguous(&self) -> Error {
-        Error::not_contiguous(self.shape.as_ref(), self.strides.as_ref())
-    }
-
     /// The data type of the scalars.
     ///
     /// ```
@@ -471,7 +485,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     }
 }
 
-impl<'a, T: Plain, L: Rank> IntoIterator for &'a Array<T, L> {
+impl<'a, T: ArrayElement, L: Rank> IntoIterator for &'a Array<T, L> {
     type Item = T;
     type IntoIter = Items<'a, T>;
 

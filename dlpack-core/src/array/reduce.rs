@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 use core::slice;
 
 use crate::Error;
-use crate::array::{Array, Number, Rank};
+use crate::array::{Array, ArrayElement, Number, Rank};
 use crate::element::Plain;
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
@@ -85,9 +85,12 @@ impl<T: Number, L: Rank> Array<T, L> {
     }
 }
 
-impl<T: Plain, L: Rank> Array<T, L> {
+impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// That another array has this shape.
-    pub(super) fn same_shape<U: Plain, M: Rank>(&self, other: &Array<U, M>) -> Result<(), Error> {
+    pub(super) fn same_shape<U: ArrayElement, M: Rank>(
+        &self,
+        other: &Array<U, M>,
+    ) -> Result<(), Error> {
         let (shape, others) = (self.shape.as_ref(), other.shape.as_ref());
         if shape.len() != others.len() {
             let (found, needed) = (others.len(), shape.len());

@@ -7,7 +7,7 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::array::write::{ArrayMut, Place};
-use crate::array::{Array, Rank};
+use crate::array::{Array, ArrayElement, Rank};
 use crate::element::Plain;
 use crate::export::strided::Strided;
 use crate::layout::{dims::MAX_RANK, extent};
@@ -97,6 +97,10 @@ impl<T: Plain, L: Rank> View<T, L> {
 }
 
 impl<T: Plain, L: Rank, K> View<T, L, K> {
+    keeper_methods!();
+}
+
+impl<T: ArrayElement, L: Rank, K> View<T, L, K> {
     pub(super) fn over(array: Array<T, L>, keeper: K) -> Self {
         Self { array, keeper }
     }
@@ -111,8 +115,6 @@ impl<T: Plain, L: Rank, K> View<T, L, K> {
         self.array.shared = false;
         self
     }
-
-    keeper_methods!();
 }
 
 impl<T, L, K> Deref for View<T, L, K> {
@@ -176,6 +178,10 @@ impl<T: Plain, L: Rank> ViewMut<T, L> {
 }
 
 impl<T: Plain, L: Rank, K> ViewMut<T, L, K> {
+    keeper_methods!();
+}
+
+impl<T: ArrayElement, L: Rank, K> ViewMut<T, L, K> {
     pub(super) fn over(array: Place<T, L>, keeper: K) -> Self {
         Self { array, keeper }
     }
@@ -190,8 +196,6 @@ impl<T: Plain, L: Rank, K> ViewMut<T, L, K> {
         self.array.share(false);
         self
     }
-
-    keeper_methods!();
 }
 
 impl<T, L, K> Deref for ViewMut<T, L, K> {
@@ -210,13 +214,13 @@ impl<T, L, K> DerefMut for ViewMut<T, L, K> {
     }
 }
 
-impl<T: Plain, L: Rank, K> fmt::Debug for View<T, L, K> {
+impl<T: ArrayElement, L: Rank, K> fmt::Debug for View<T, L, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("View").field(&self.array).finish()
     }
 }
 
-impl<T: Plain, L: Rank, K> fmt::Debug for ViewMut<T, L, K> {
+impl<T: ArrayElement, L: Rank, K> fmt::Debug for ViewMut<T, L, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let array: &Array<T, L> = self;
         f.debug_tuple("ViewMut").field(array).finish()

@@ -1,16 +1,18 @@
 //! Arrays that may be written.
 #![expect(unsafe_code, reason = "writes elements of a checked tensor")]
 
+use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::slice;
 
 use crate::Error;
-use crate::array::Array;
 use crate::array::in_place::{Change, Next, Update, change_all, change_run, copy_all};
 use crate::array::rank::{Index, Rank};
-use crate::element::Plain;
+use crate::array::{Array, ArrayElement};
+use crate::element::{Plain, RecordLayout};
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic;
+use crate::tensor::array_element::{Access, ByAccess};
 use crate::tensor::items::ItemOffsets;
 
 /// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
@@ -45,7 +47,7 @@ impl<T, L, U: ?Sized> Deref for ArrayMut<T, L, U> {
     }
 }
 
-impl<T: Plain, L: Rank> ArrayMut<T, L> {
+impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// Writes one element.
     ///
     /// ```
@@ -67,7 +69,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             self.outside(index)
         };
         // SAFETY: the address of an element that may be written.
-        unsafe { store(place, slice::from_ref(&element)) };
+        unsafe { T::Access::store(place, slice::from_ref(&element)) };
     }
 
     /// Writes the same everywhere.
@@ -81,7 +83,11 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn fill(&mut self, element: T) {
-        self.change_in_memory_order(&mut Next(|| element));
+        T::Access::choose(ChangeAll {
+            array: self,
+            change: Next(|| element),
+            in_memory_order: true,
+        });
     }
 
     /// Writes elements in row-major order.
@@ -102,7 +108,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         self.same_count(elements.len())?;
         if self.is_contiguous() {
             // SAFETY: as many elements one after another, which may be written.
-            unsafe { store(self.data, elements) };
+            unsafe { T::Access::store(self.data, elements) };
         } else {
             let mut elements = elements.iter();
             self.write(|| *elements.next().expect("as many as here"));
@@ -132,12 +138,113 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         if self.is_empty() {
             return Ok(());
         }
+        T::Access::choose(CopyAll(self, other));
+        Ok(())
+    }
+
+    /// Replaces each element by the result of a function, in row-major order.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut samples = ViewMut::<f32, [i64; 1]>::new(vec![1.0_f32, 2.0].into_dlpack()?)?;
+    /// samples.update(|sample| sample * 0.5);
+    /// assert_eq!(samples.to_vec()?, [0.5, 1.0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[doc(alias = "iter_mut")]
+    pub fn update(&mut self, change: impl FnMut(T) -> T) {
+        T::Access::choose(ChangeAll {
+            array: self,
+            change: Update(change),
+            in_memory_order: false,
+        });
+    }
+
+    /// Writes what `next` returns, in row-major order.
+    fn write(&mut self, next: impl FnMut() -> T) {
+        T::Access::choose(ChangeAll {
+            array: self,
+            change: Next(next),
+            in_memory_order: false,
+        });
+    }
+
+    /// Writes new values, one element after another, in row-major order.
+    fn change_each<C: Change<T>>(&mut self, change: &mut C) {
+        for start in self.positions() {
+            let place = self.data.wrapping_offset(start);
+            let mut element = MaybeUninit::<T>::uninit();
+            if C::READS {
+                // SAFETY: an element, which Rust code writes atomically, and there is space for one.
+                unsafe { T::Access::load(place, element.as_mut_ptr(), 1) };
+            }
+            change.apply(slice::from_mut(&mut element));
+            // SAFETY: `apply` wrote it.
+            let element = unsafe { element.assume_init() };
+            // SAFETY: an element, which may be written.
+            unsafe { T::Access::store(place, slice::from_ref(&element)) };
+        }
+    }
+}
+
+/// New values for all elements: by lines and blocks, or record by record.
+struct ChangeAll<'a, T, L, C> {
+    array: &'a mut ArrayMut<T, L>,
+    change: C,
+    in_memory_order: bool,
+}
+
+impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ByAccess<T> for ChangeAll<'_, T, L, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn plain(mut self)
+    where
+        T: Plain,
+    {
+        if self.in_memory_order {
+            self.array.change_in_memory_order(&mut self.change);
+        } else {
+            self.array.change(&mut self.change);
+        }
+    }
+
+    fn records(mut self, _: &'static RecordLayout) {
+        self.array.change_each(&mut self.change);
+    }
+}
+
+/// Copies the elements of an array to another one of the same shape.
+struct CopyAll<'a, 'b, T, L, M>(&'a mut ArrayMut<T, L>, &'b Array<T, M>);
+
+impl<T: ArrayElement + Copy, L: Rank, M: Rank> ByAccess<T> for CopyAll<'_, '_, T, L, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn plain(self)
+    where
+        T: Plain,
+    {
+        self.0.copy_items(self.1);
+    }
+
+    fn records(self, _: &'static RecordLayout) {
+        let mut others = self.1.iter();
+        (self.0).write(|| others.next().expect("as many as here"));
+    }
+}
+
+impl<T: Plain, L: Rank> ArrayMut<T, L> {
+    /// Writes the elements of another array of this shape, in the order in which they lie in memory if there are not too many
+    /// axes.
+    fn copy_items<M: Rank>(&mut self, other: &Array<T, M>) {
         let unit = size_of::<T::Scalar>();
         if T::ANY_BITS && self.is_contiguous() && other.is_contiguous() {
             let bytes = self.len() * size_of::<T>();
             // SAFETY: as many elements on both sides, contiguous; those of `self` may be written.
             unsafe { atomic::transfer(other.data, self.data, bytes, align_of::<T>()) };
-            return Ok(());
+            return;
         }
         let shape = self.shape.as_ref();
         let strides = [self.strides.as_ref(), other.strides.as_ref()];
@@ -155,27 +262,6 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
             // SAFETY: as above, in row-major order.
             unsafe { copy_all::<T>(other.data, other.positions(), self.data, self.positions()) };
         }
-        Ok(())
-    }
-
-    /// Replaces each element by the result of a function, in row-major order.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, array::ViewMut};
-    ///
-    /// let mut samples = ViewMut::<f32, [i64; 1]>::new(vec![1.0_f32, 2.0].into_dlpack()?)?;
-    /// samples.update(|sample| sample * 0.5);
-    /// assert_eq!(samples.to_vec()?, [0.5, 1.0]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[doc(alias = "iter_mut")]
-    pub fn update(&mut self, change: impl FnMut(T) -> T) {
-        self.change(&mut Update(change));
-    }
-
-    /// Writes what `next` returns, in row-major order.
-    fn write(&mut self, next: impl FnMut() -> T) {
-        self.change(&mut Next(next));
     }
 
     /// Writes new values, in the order in which the elements lie in memory if there are not too many axes.
@@ -249,16 +335,4 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         // looked at.
         Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })
     }
-}
-
-/// Writes elements that lie one after another.
-///
-/// # Safety
-///
-/// So many may be written at `place`, in the way of `memory/atomic.rs`.
-#[inline]
-unsafe fn store<T: Plain>(place: *mut u8, elements: &[T]) {
-    let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
-    // SAFETY: the caller's promise, for as many bytes as there are to be read.
-    unsafe { atomic::store(from, place, bytes, align_of::<T>()) };
 }

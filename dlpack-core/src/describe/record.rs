@@ -3,9 +3,10 @@
 use core::{marker::PhantomData, mem::size_of, ops::Deref};
 
 use crate::describe::{descriptor::Descriptor, parts::Parts};
+use crate::element::{Axes, RecordLayout};
 use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
-/// A `#[repr(C)]` struct with one column of a table for each field; derived.
+/// A `#[repr(C)]` struct with one column of a table, and one field of a structured array, for each field; derived.
 ///
 /// ```
 /// use dlpack_core::{DLPackTensors, Record};
@@ -35,6 +36,9 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// The names of the columns, in the order of the fields.
     const NAMES: &'static [&'static str];
 
+    /// The fields, and where they lie in the struct; no fields where the trait is implemented by hand.
+    const LAYOUT: &'static RecordLayout = &RecordLayout::of::<Self>(&[]);
+
     /// What the field types prove at compile time; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const COLUMNS: NamedFacts = &[];
@@ -63,6 +67,104 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] if the size of a record is no multiple of the size of the column's
     /// items.
     fn column<'a>(rows: &'a [Self], name: &str) -> Result<Descriptor<'a>, Error>;
+}
+
+/// A record, or an array of records: the type of a field with the key `nested`.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a record, nor an array of records",
+    label = "`nested` needs a struct with `#[derive(Record)]`, or an array of such structs",
+    note = "add `#[derive(Record)]` and `#[repr(C)]` to the struct; a field whose type is a number or an array of numbers needs no key"
+)]
+pub trait Nested {
+    /// The record, and the axes of an array of it.
+    const NESTED: (&'static RecordLayout, Axes);
+}
+
+#[diagnostic::do_not_recommend]
+impl<R: Record> Nested for R {
+    const NESTED: (&'static RecordLayout, Axes) = (R::LAYOUT, Axes::NONE);
+}
+
+impl<R: Nested, const N: usize> Nested for [R; N] {
+    const NESTED: (&'static RecordLayout, Axes) = (R::NESTED.0, Axes::of_array(N, R::NESTED.1));
+}
+
+/// The records of a value that has one list of them: their memory, to be lent to readers that know their layout.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Records<'a> {
+    data: *const u8,
+    len: usize,
+    /// Its size is that of the records.
+    layout: &'static RecordLayout,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Records<'a> {
+    /// The records of a slice.
+    #[must_use]
+    pub fn of<R: Record>(rows: &'a [R]) -> Self {
+        const {
+            assert!(
+                R::LAYOUT.size() == size_of::<R>(),
+                "the layout of a record is that of another type"
+            );
+        }
+        Self {
+            data: rows.as_ptr().cast(),
+            len: rows.len(),
+            layout: R::LAYOUT,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The records of a slice that may be written.
+    #[must_use]
+    pub fn of_mut<R: Record>(rows: &'a mut [R]) -> Self {
+        let data = rows.as_mut_ptr().cast_const().cast();
+        Self {
+            data,
+            ..Self::of(rows)
+        }
+    }
+
+    /// Records whose layout is known at run time, if these bytes are a whole number of them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_bytes(bytes: &'a [u8], layout: &'static RecordLayout) -> Option<Self> {
+        let len = bytes.len().checked_div(layout.size())?;
+        (len * layout.size() == bytes.len()).then_some(Self {
+            data: bytes.as_ptr(),
+            len,
+            layout,
+            lifetime: PhantomData,
+        })
+    }
+
+    /// The address of the first record.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The layout of each record.
+    #[must_use]
+    pub fn layout(&self) -> &'static RecordLayout {
+        self.layout
+    }
 }
 
 /// Pairs of a name and its doc comment.
@@ -125,6 +227,12 @@ impl<L: Columns + ?Sized> Table<L> {
     pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
     /// The doc comments of the columns.
     pub const DOCS: NamedDocs = L::Record::DOCS;
+
+    /// The records in it.
+    #[inline]
+    pub fn records(list: &L) -> Option<Records<'_>> {
+        Some(Records::of(list.rows()))
+    }
 }
 
 /// Describes the column of the field that `field` borrows from each row.

@@ -107,6 +107,19 @@ impl Axes {
         items
     }
 
+    /// Whether the items lie one after another, the last axis fastest.
+    pub(crate) const fn is_row_major(&self) -> bool {
+        let (mut axis, mut step) = (self.len, 1);
+        while axis > 0 {
+            axis -= 1;
+            if self.extents[axis] != 1 && self.strides[axis] != step {
+                return false;
+            }
+            step *= self.extents[axis];
+        }
+        true
+    }
+
     /// The extents, outermost first.
     ///
     /// ```

@@ -2,8 +2,9 @@
 
 use alloc::sync::Arc;
 
+use crate::describe::record::{NamedDocs, Records};
+use crate::error::text;
 use crate::{Descriptor, Error, ExportRequest, Managed};
-use crate::{describe::record::NamedDocs, error::text};
 use crate::{export::finish::export_shared, loan::facts::NamedFacts};
 
 /// The export of a tensor that does not keep the struct around it; `None` if the struct has to be kept.
@@ -47,6 +48,16 @@ pub trait DLPackTensors {
     /// [`Error::NoSuchTensor`], [`Error::Absent`] if the field is `None`, or an error if the tensor would reach outside its
     /// memory.
     fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
+
+    /// Whether the value has one list of records, and no other tensor: what a structured array is made of.
+    #[doc(hidden)]
+    const HAS_RECORDS: bool = false;
+
+    /// That list of records.
+    #[doc(hidden)]
+    fn records(&self) -> Option<Records<'_>> {
+        None
+    }
 
     /// Exports the tensor of this name by a clone of its field, if the field has the key `owner`; `None` if the struct has to
     /// be kept.

@@ -20,6 +20,6 @@ keys! {
     of_free_tensor: data shape strides byte_strides order offset byte_offset elem dtype device stream readonly name;
     of_unsafe: data len;
     on_row: bound;
-    on_row_field: skip;
+    on_row_field: skip nested;
     of_pymethods: info arrays pickle iterable;
 }

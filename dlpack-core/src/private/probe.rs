@@ -12,7 +12,7 @@
 //!
 //! [`Whole`] selects in the same way how a field is a tensor itself.
 
-use crate::describe::record::{NamedDocs, Table};
+use crate::describe::record::{NamedDocs, Records, Table};
 use crate::export::extras::{self, Shared};
 use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
@@ -170,6 +170,12 @@ pub trait ProbeDefaults {
     const COLUMNS: NamedFacts = &[];
     /// The default of `DOCS` in [`Table`].
     const DOCS: NamedDocs = &[];
+
+    /// The default of `records` in [`Table`].
+    #[must_use]
+    fn records<L: ?Sized>(_: &L) -> Option<Records<'_>> {
+        None
+    }
 
     /// The default of `of` in [`LentLists`].
     #[must_use]

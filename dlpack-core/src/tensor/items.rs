@@ -3,12 +3,13 @@
 
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
-use core::mem::{MaybeUninit, align_of, size_of};
+use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
 use crate::memory::atomic::{self, LINE_ALIGNMENT};
 use crate::memory::gather::gather;
+use crate::tensor::array_element::{Access, ArrayElement};
 
 /// An iterator over the items of a tensor, in C order of their indices.
 ///
@@ -32,21 +33,21 @@ pub struct Items<'a, S> {
     pub(crate) lifetime: PhantomData<&'a [S]>,
 }
 
-impl<S: Plain> Iterator for Items<'_, S> {
+impl<S: ArrayElement> Iterator for Items<'_, S> {
     type Item = S;
 
     #[inline]
     fn next(&mut self) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.next()?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { read_item(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.nth(n)?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { read_item(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read(item.cast(), self.shared) })
     }
 
     #[inline]
@@ -62,14 +63,21 @@ impl<S: Plain> Iterator for Items<'_, S> {
     #[inline]
     fn fold<B, F: FnMut(B, S) -> B>(mut self, init: B, mut f: F) -> B {
         let mut result = init;
-        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        if S::Access::RECORD.is_some() {
+            // Field by field, straight from where they lie.
+            for item in self {
+                result = f(result, item);
+            }
+            return result;
+        }
+        let scalars = size_of::<S>() / S::Access::UNIT.max(1);
         if !self.shared && self.positions.are_contiguous(scalars) {
             while let Some((start, len)) = self.positions.next_run() {
                 let start = self.data.wrapping_offset(start).cast::<S>();
                 for index in 0..len {
                     // SAFETY: `next_run` only returns items of the tensor, and these are values of `S`.
                     result = f(result, unsafe {
-                        read_item(start.wrapping_add(index), false)
+                        S::Access::read(start.wrapping_add(index), false)
                     });
                 }
             }
@@ -82,7 +90,7 @@ impl<S: Plain> Iterator for Items<'_, S> {
             // SAFETY: the block has capacity for `room` items of `scalars` units each, and `positions` counts from `data`.
             let count = unsafe { (self.positions).copy_next(from, scalars, to, room, self.shared) };
             // SAFETY: `copy_next` has just written `count` items to the block.
-            unsafe { make_values(items, count) };
+            unsafe { S::Access::make_values(items, count) };
             for index in 0..count {
                 // SAFETY: `copy_next` has written this item, and `make_values` has made it a value of `S`.
                 result = f(result, unsafe { items.wrapping_add(index).read() });
@@ -133,18 +141,18 @@ impl<S: Plain> Items<'_, S> {
     }
 }
 
-impl<S: Plain> ExactSizeIterator for Items<'_, S> {}
-impl<S: Plain> FusedIterator for Items<'_, S> {}
+impl<S: ArrayElement> ExactSizeIterator for Items<'_, S> {}
+impl<S: ArrayElement> FusedIterator for Items<'_, S> {}
 
 /// A buffer for the items that are read or written at a time, at least one. It is small enough for the L1 cache, and large
 /// enough that the overhead of a block is negligible.
 #[repr(C, align(64))]
-pub(crate) union ItemBuffer<T: Copy> {
-    one: MaybeUninit<T>,
+pub(crate) union ItemBuffer<T> {
+    one: ManuallyDrop<MaybeUninit<T>>,
     many: [MaybeUninit<u8>; 2048],
 }
 
-impl<T: Copy> ItemBuffer<T> {
+impl<T> ItemBuffer<T> {
     /// The capacity in items.
     pub(crate) const CAPACITY: usize = match size_of::<T>() {
         0 => usize::MAX,

@@ -1,4 +1,4 @@
-//! `Record`: every field of a row is a strided column over many rows.
+//! `Record`: every field of a row is a strided column over many rows, and a row is an item of a structured array.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -7,7 +7,7 @@ use syn::DeriveInput;
 use crate::expand::{call::Paths, inventory};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::input::{Field, Input, Member};
+use crate::syntax::input::{Field, Input, Member, repr_words};
 use crate::syntax::role::Role;
 
 /// With `stubs`, also the names of the columns, for `#[dlpack_pymethods]`.
@@ -18,11 +18,18 @@ pub(crate) fn derive(
     cx: &Ctxt,
 ) -> Option<TokenStream> {
     let fields = row::fields(input, item, cx)?;
-    let columns: Vec<_> = fields
+    let is_packed = repr_words(&item.attrs).iter().any(|word| word == "packed");
+    let skipped = fields.iter().filter(|field| is(field, Role::Skip));
+    for field in skipped.filter(|field| is(field, Role::Nested)) {
+        let message =
+            "`skip` and `nested` exclude each other: a skipped field has no type in Python";
+        cx.error(field.ty, message);
+    }
+    let shown: Vec<_> = fields
         .iter()
-        .filter(|field| field.attr(Role::Skip).is_none())
+        .filter(|field| !is(field, Role::Skip))
         .collect();
-    for field in &columns {
+    for field in &shown {
         if let Member::Unnamed(_) = field.member {
             cx.error(
                 field.ty,
@@ -30,7 +37,7 @@ pub(crate) fn derive(
             );
         }
     }
-    if columns.is_empty() {
+    if shown.is_empty() {
         let ident = input.ident;
         cx.error(
             ident,
@@ -38,14 +45,32 @@ pub(crate) fn derive(
         );
     }
     cx.check()?;
-    let mut tokens = expand(&Paths::new(input), &columns);
+    // What is not aligned cannot be borrowed, so a packed record has no columns.
+    let is_column = |field: &&Field<'_>| !is_packed && !is(field, Role::Nested);
+    let columns: Vec<_> = shown.iter().copied().filter(is_column).collect();
+    let paths = Paths::new(input);
+    let is_value = shown.len() == fields.len();
+    let mut tokens = record(&paths, &shown, &columns, is_value);
+    if is_value {
+        tokens.extend(value(&paths, &shown, is_packed));
+    }
     if stubs {
         tokens.extend(inventory::of_record(input.ident, &columns));
     }
     Some(tokens)
 }
 
-fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
+fn is(field: &Field<'_>, role: Role) -> bool {
+    field.attr(role).is_some()
+}
+
+/// What all records are: a layout, and columns.
+fn record(
+    paths: &Paths<'_>,
+    shown: &[&Field<'_>],
+    columns: &[&Field<'_>],
+    is_value: bool,
+) -> TokenStream {
     let Paths { input, c, k } = paths;
     let names: Vec<_> = columns.iter().map(|field| field.name()).collect();
     let arms = columns.iter().zip(&names).map(|(field, name)| {
@@ -64,10 +89,30 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
     });
     let docs: Vec<_> = docs.collect();
     let docs = (!docs.is_empty()).then(|| quote!(const DOCS: #k::NamedDocs = &[#(#docs),*];));
+    let layouts = shown.iter().map(|field| {
+        let (at, ty, name, member) = (field.at, field.ty, field.name(), &field.member);
+        let k = input.krate.private(at);
+        // A type that cannot be this field is reported by another call, if there is one.
+        let of = match (is(field, Role::Nested), is_value) {
+            (true, true) => quote_spanned!(at=> #k::NestedField::<#ty>::TYPE),
+            (true, false) => {
+                quote_spanned!(at=> #k::FieldType::of_record(<#ty as #k::Nested>::NESTED))
+            }
+            (false, _) if columns.is_empty() => {
+                quote_spanned!(at=> #k::FieldType::of_element::<#ty>())
+            }
+            (false, _) => quote_spanned!(at=> #k::ElementField::<#ty>::TYPE),
+        };
+        quote!(#k::FieldLayout::new::<#ty>(#name, #k::offset_of!(Self, #member), #of))
+    });
     input.implement(
         quote!(#c::Record),
         quote! {
             const NAMES: &'static [&'static #k::Str] = &[#(#names),*];
+            const LAYOUT: &'static #k::RecordLayout = {
+                use #k::UnsaidField as _;
+                &#k::RecordLayout::of::<Self>(&[#(#layouts),*])
+            };
             const COLUMNS: #k::NamedFacts = { use #k::ProbeDefaults as _; &[#(#facts),*] };
             #docs
             fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
@@ -78,4 +123,54 @@ fn expand(paths: &Paths<'_>, columns: &[&Field<'_>]) -> TokenStream {
             }
         },
     )
+}
+
+/// What records without skipped fields are, too: elements of arrays, made of their fields and written by them.
+fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStream {
+    let Paths { input, c, k } = paths;
+    let read = fields.iter().map(|field| {
+        let (at, ty, member) = (field.at, field.ty, &field.member);
+        let k = input.krate.private(at);
+        let offset = quote!(#k::offset_of!(Self, #member));
+        if is(field, Role::Nested) {
+            quote_spanned!(at=> #member: from.record::<#ty>(#offset))
+        } else {
+            quote_spanned!(at=> #member: #k::ElementField::<#ty>::read(from, #offset))
+        }
+    });
+    let written = fields.iter().map(|field| {
+        let (at, ty, member) = (field.at, field.ty, &field.member);
+        let k = input.krate.private(at);
+        let value = if is_packed {
+            quote_spanned!(at=> &{ self.#member })
+        } else {
+            quote_spanned!(at=> &self.#member)
+        };
+        let of = if is(field, Role::Nested) {
+            quote_spanned!(at=> NestedField)
+        } else {
+            quote_spanned!(at=> ElementField)
+        };
+        quote_spanned!(at=> #k::#of::<#ty>::write(to, #k::offset_of!(Self, #member), #value);)
+    });
+    let fields = quote!(<Self as #c::Record>::LAYOUT);
+    let mut tokens = input.implement(
+        quote!(#k::RecordValue),
+        quote! {
+            const FIELDS: &'static #k::RecordLayout = #fields;
+            #[inline]
+            fn read_fields(from: &#k::FieldReader<'_>) -> Self {
+                use #k::UnsaidField as _;
+                Self { #(#read),* }
+            }
+            #[inline]
+            fn write_fields(&self, to: &mut #k::FieldWriter<'_>) {
+                use #k::UnsaidField as _;
+                #(#written)*
+            }
+        },
+    );
+    let access = quote!(type Access = #k::FieldAccess;);
+    tokens.extend(input.implement(quote!(#k::ArrayElement), access));
+    tokens
 }

@@ -7,7 +7,7 @@ use crate::expand::call::{
     Borrow, Paths, Typed, build_description, layout_value, present_value, type_facts,
 };
 use crate::plan::tensor::Data;
-use crate::plan::{Named, Plan, Source};
+use crate::plan::{Main, Named, Plan, Source};
 use crate::syntax::expr::receiver_ident;
 use crate::syntax::krate::location_of;
 use crate::syntax::role::Role;
@@ -91,6 +91,7 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
         }
     });
     let set = expand_set_tensor(paths, plan);
+    let records = expand_records(paths, plan);
     let mut tokens = TokenStream::new();
     if !own.is_empty() {
         tokens.extend(paths.input.implement_own(quote!(#(#accessors)*)));
@@ -105,11 +106,30 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
             fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
                 #lookup
             }
+            #records
             #share
             #set
         },
     ));
     tokens
+}
+
+/// The list of records that a structured array is made of: the only one of a struct that is no tensor itself.
+fn expand_records(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> {
+    let (Main::None, [], [field]) = (&plan.main, &plan.tensors[..], &plan.columns[..]) else {
+        return None;
+    };
+    let (at, ty, member) = (field.at, field.ty, &field.member);
+    let (k, at_k, this) = (&paths.k, paths.k(at), receiver_ident(at));
+    let records = quote_spanned!(at=> #at_k::Table::<#ty>::records(&#this.#member));
+    Some(quote! {
+        const HAS_RECORDS: #k::Bool = true;
+        #[inline]
+        fn records(&self) -> #k::Option<#k::Records<'_>> {
+            use #k::ProbeDefaults as _;
+            #records
+        }
+    })
 }
 
 /// The doc comments of the tensors, if there are any.

@@ -124,10 +124,10 @@ impl<'a> Input<'a> {
                 format!("a DLPack consumer may outlive `{lifetime}`; the tensor must own its data");
             cx.error(lifetime, message);
         }
-        if let Some(packed) = repr_words(&item.attrs)
+        let packed = repr_words(&item.attrs)
             .into_iter()
-            .find(|word| word == "packed")
-        {
+            .find(|word| word == "packed");
+        if let Some(packed) = packed.filter(|_| derive != Derive::Record) {
             cx.error(
                 packed,
                 "cannot export a packed struct: its fields cannot be borrowed",

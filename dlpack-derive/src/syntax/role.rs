@@ -47,6 +47,7 @@ roles! {
     Legacy = "legacy", "\"refuse\"";
     Release = "release", "\"immediate\"";
     Skip = "skip", "";
+    Nested = "nested", "";
     Info = "info", "";
     Arrays = "arrays", "\"numpy\"";
     Pickle = "pickle", "";
@@ -109,7 +110,9 @@ impl Role {
             (Site::Field, R::Tensor) => Form::FlagOrList(Site::FieldTensor),
             (Site::Field, R::Data | R::Owner | R::Columns) => Form::Flag,
             (Site::Field, role) if role.lays_out() => Form::Flag,
-            (Site::Variant | Site::RowField, R::Skip) | (Site::VariantField, R::Data) => Form::Flag,
+            (Site::Variant | Site::RowField, R::Skip)
+            | (Site::RowField, R::Nested)
+            | (Site::VariantField, R::Data) => Form::Flag,
 
             (Site::Struct, R::Tensor) => Form::List(Site::FreeTensor),
             (Site::Struct | Site::FreeTensor, R::Unsafe) => Form::List(Site::Raw),
@@ -199,6 +202,7 @@ impl Role {
         match self {
             Self::Data | Self::Owner | Self::Columns | Self::Tensor => "a field",
             Self::Skip => "an enum variant",
+            Self::Nested => "a field of a struct with `#[derive(Record)]`",
             Self::Name | Self::Set => "`tensor(..)`",
             Self::Len => "`unsafe(data = .., len = ..)`",
             Self::ReadOnly | Self::Writable => "the `data` field",

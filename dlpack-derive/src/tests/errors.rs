@@ -1032,18 +1032,13 @@ fn elements_and_records_have_a_layout() {
             derive,
             &[
                 (
-                    "#[repr(C, packed)] struct Point { x: f32 }",
-                    "cannot export a packed struct: its fields cannot be borrowed",
-                    "packed",
-                ),
-                (
                     "#[repr(C)] struct Point;",
                     "`Point` has no fields: there is nothing a tensor could show",
                     "Point",
                 ),
                 (
                     "#[repr(C)] struct Point { #[dlpack(data)] x: f32 }",
-                    "`data` has no effect on an element or a record, expected `skip`",
+                    "`data` has no effect on an element or a record, expected one of `skip`, `nested`",
                     "data",
                 ),
                 (
@@ -1057,6 +1052,11 @@ fn elements_and_records_have_a_layout() {
     all(
         Derive::Element,
         &[
+            (
+                "#[repr(C, packed)] struct Point { x: f32 }",
+                "cannot export a packed struct: its fields cannot be borrowed",
+                "packed",
+            ),
             (
                 "#[repr(C, align(16))] struct Point { x: f32 }",
                 "`align` may add padding, which no tensor can describe: remove it",
@@ -1077,6 +1077,16 @@ fn elements_and_records_have_a_layout() {
                 "#[repr(C)] struct Row(f32);",
                 "a column needs a name: give the field one, or mark it `#[dlpack(skip)]`",
                 "f32",
+            ),
+            (
+                "#[repr(packed)] struct Row { x: f32 }",
+                "`Row` needs `#[repr(C)]`: only then are its fields laid out in the order they are written",
+                "Row",
+            ),
+            (
+                "#[repr(C)] struct Row { #[dlpack(skip, nested)] x: Inner, y: f32 }",
+                "`skip` and `nested` exclude each other: a skipped field has no type in Python",
+                "Inner",
             ),
             (
                 "#[repr(C)] struct Row { #[dlpack(skip)] x: f32 }",
@@ -1160,21 +1170,17 @@ fn the_way_back_is_only_what_can_be_solved() {
 fn all_mistakes_of_a_stage_are_reported_at_once() {
     check(
         Derive::Record,
-        "#[repr(packed)] struct S<'a> { #[dlpack(skip(x), data, skip = 3)] a: &'a f32 }",
+        "#[repr(C)] struct S<'a> { #[dlpack(skip(x), data, skip = 3)] a: &'a f32 }",
         &[
             ("`skip` is a flag: remove the parentheses", "skip"),
             (
-                "`data` has no effect on an element or a record, expected `skip`",
+                "`data` has no effect on an element or a record, expected one of `skip`, `nested`",
                 "data",
             ),
             ("`skip` is a flag: remove its value", "skip"),
             (
                 "a DLPack consumer may outlive `'a`; the tensor must own its data",
                 "'a",
-            ),
-            (
-                "cannot export a packed struct: its fields cannot be borrowed",
-                "packed",
             ),
         ],
     );

@@ -326,7 +326,14 @@ snapshots! {
         #[repr(transparent)]
         struct Pixel<T: Element>([T; 3]);
     ";
-    record: Record, USUAL + 8, "
+    record_packed: Record, USUAL + 50, "
+        #[repr(C, packed)]
+        struct Tick {
+            price: f64,
+            #[dlpack(nested)] at: [Place; 2]
+        }
+    ";
+    record: Record, USUAL + 36, "
         #[repr(C)]
         struct Trade {
             #[doc = \"In euros.\"] price: f64,

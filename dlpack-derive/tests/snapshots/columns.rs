@@ -26,4 +26,12 @@ impl ::dlpack_core::DLPackTensors for Series {
             ::dlpack_core::__private::describe_column::<Vec<Candle>>(&self.candles, name),
         )
     }
+    const HAS_RECORDS: ::dlpack_core::__private::Bool = true;
+    #[inline]
+    fn records(
+        &self,
+    ) -> ::dlpack_core::__private::Option<::dlpack_core::__private::Records<'_>> {
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::Table::<Vec<Candle>>::records(&self.candles)
+    }
 }

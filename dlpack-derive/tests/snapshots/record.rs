@@ -15,6 +15,36 @@ impl ::dlpack_core::Record for Trade {
         "size",
         "type",
     ];
+    const LAYOUT: &'static ::dlpack_core::__private::RecordLayout = {
+        use ::dlpack_core::__private::UnsaidField as _;
+        &::dlpack_core::__private::RecordLayout::of::<
+            Self,
+        >(
+            &[
+                ::dlpack_core::__private::FieldLayout::new::<
+                    f64,
+                >(
+                    "price",
+                    ::dlpack_core::__private::offset_of!(Self, price),
+                    ::dlpack_core::__private::ElementField::<f64>::TYPE,
+                ),
+                ::dlpack_core::__private::FieldLayout::new::<
+                    u32,
+                >(
+                    "size",
+                    ::dlpack_core::__private::offset_of!(Self, size),
+                    ::dlpack_core::__private::ElementField::<u32>::TYPE,
+                ),
+                ::dlpack_core::__private::FieldLayout::new::<
+                    u8,
+                >(
+                    "type",
+                    ::dlpack_core::__private::offset_of!(Self, r#type),
+                    ::dlpack_core::__private::ElementField::<u8>::TYPE,
+                ),
+            ],
+        )
+    };
     const COLUMNS: ::dlpack_core::__private::NamedFacts = {
         use ::dlpack_core::__private::ProbeDefaults as _;
         &[

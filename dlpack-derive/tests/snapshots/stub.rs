@@ -34,10 +34,10 @@ impl ::dl::FromDLPack for Image {
 }
 
 ::core::compile_error! {
-    "`tensor` has no effect on an element or a record, expected `skip`"
+    "`tensor` has no effect on an element or a record, expected one of `skip`, `nested`"
 }
 ::core::compile_error! {
-    "unknown dlpack field attribute `dat`, expected `skip`"
+    "unknown dlpack field attribute `dat`, expected one of `skip`, `nested`"
 }
 #[automatically_derived]
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]

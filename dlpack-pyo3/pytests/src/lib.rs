@@ -21,6 +21,7 @@ mod mutable;
 mod panics;
 mod probe;
 mod raw;
+mod records;
 mod results;
 mod rust_numpy;
 mod several;
@@ -81,6 +82,11 @@ mod dlpack_probe {
     use crate::probe::{Probe, WProbe};
     #[pymodule_export]
     use crate::raw::{loose, status_of_export, status_of_import};
+    #[pymodule_export]
+    use crate::records::{
+        Described, KeptRecords, Mixed, Tape, hidden_records, on_records, record_layouts,
+        wide_records,
+    };
     #[pymodule_export]
     use crate::results::{computed, inline, matrix, ramp, to_numpy};
     #[pymodule_export]

@@ -18,14 +18,17 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use dlpack_core::binding::unordered;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
-use pyo3::{intern, prelude::*, types::PyType};
+use pyo3::{PyClass, intern, prelude::*, types::PyType};
 
 use crate::capi::{PyBuffer, class_attribute, get_buffer};
+use crate::class::tensors::ExportsTensors;
 use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
 use crate::export::method::define_default_method;
 use crate::handover::{ConsumerRequest, Outcome};
 use crate::import::from_dlpack;
-use crate::keepalive::{BorrowGuardOf, PendingException};
+use crate::keepalive::{
+    BorrowGuardOf, ExportOwner, ObjectGuard, PendingException, borrow_contents,
+};
 use crate::lender::{Kept, Place, Source};
 use crate::vtable::{Exports, Vtable};
 
@@ -45,6 +48,14 @@ impl Functions {
         Self {
             lend: lend::<T>,
             buffer: buffer::<T>,
+        }
+    }
+
+    /// Those of a class that has one list of records and is no tensor.
+    pub(super) fn of_records<T: ExportsTensors>() -> Self {
+        Self {
+            lend: lend_records::<T>,
+            buffer: buffer_of_records::<T>,
         }
     }
 
@@ -107,24 +118,26 @@ unsafe extern "C" fn lend<T: Exports>(
     flags: c_int,
 ) -> c_int {
     // SAFETY: Python asks an object for a buffer attached, and passes the place that it wants filled.
-    unsafe { lend_of::<BorrowGuardOf<T>>(object, view, flags, Vtable::of::<T>()) }
+    unsafe {
+        lend_of(object, view, flags, |object| {
+            lender::<BorrowGuardOf<T>>(object, Vtable::of::<T>())
+        })
+    }
 }
+
+/// What lends the memory of an object.
+type Lend = for<'py> fn(&Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised>;
 
 /// # Safety
 ///
-/// The thread is attached; an object, and a place for a buffer.
-unsafe fn lend_of<G: Send + 'static>(
-    object: *mut PyObject,
-    view: *mut PyBuffer,
-    flags: c_int,
-    class: &Vtable<G>,
-) -> c_int {
+/// The thread is attached; an object, and a place for a buffer. The object is one of the class that `lender` is for.
+unsafe fn lend_of(object: *mut PyObject, view: *mut PyBuffer, flags: c_int, lender: Lend) -> c_int {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
     let lent = catch_panics(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        let lender = lender(&object, class)?;
+        let lender = lender(&object)?;
         // SAFETY: passed on to the caller.
         let status = unsafe { get_buffer(&lender, view, flags) };
         if status == 0 { Ok(()) } else { Err(Raised) }
@@ -138,23 +151,62 @@ unsafe extern "C" fn buffer<T: Exports>(
     _flags: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: Python calls a method of an object attached.
-    unsafe { buffer_of::<BorrowGuardOf<T>>(object, Vtable::of::<T>()) }
+    unsafe {
+        buffer_of(object, |object| {
+            lender::<BorrowGuardOf<T>>(object, Vtable::of::<T>())
+        })
+    }
 }
 
 /// # Safety
 ///
-/// The thread is attached, and there is such an object.
-unsafe fn buffer_of<G: Send + 'static>(object: *mut PyObject, class: &Vtable<G>) -> *mut PyObject {
+/// The thread is attached, and the object is one of the class that `lender` is for.
+unsafe fn buffer_of(object: *mut PyObject, lender: Lend) -> *mut PyObject {
     // SAFETY: passed on to the caller.
     let py = unsafe { Python::assume_attached() };
     catch_into_null(py, || {
         // SAFETY: passed on to the caller.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        let lender = lender(&object, class)?;
+        let lender = lender(&object)?;
         // What the flags ask for, Python asks of this in turn.
         // SAFETY: an object with a buffer. Null stands for an exception.
         Ok(unsafe { ffi::PyMemoryView_FromObject(lender.as_ptr()) })
     })
+}
+
+/// The slot of a class that has records.
+unsafe extern "C" fn lend_records<T: ExportsTensors>(
+    object: *mut PyObject,
+    view: *mut PyBuffer,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: Python asks an object of the class for a buffer attached, and passes the place that it wants filled.
+    unsafe { lend_of(object, view, flags, lender_of_records::<T>) }
+}
+
+/// The method of a class that has records.
+unsafe extern "C" fn buffer_of_records<T: ExportsTensors>(
+    object: *mut PyObject,
+    _flags: *mut PyObject,
+) -> *mut PyObject {
+    // SAFETY: Python calls a method of an object of the class attached.
+    unsafe { buffer_of(object, lender_of_records::<T>) }
+}
+
+/// A lender over the records of an object, which stays borrowed as for an export. They cannot be written: Rust code may
+/// read them.
+fn lender_of_records<'py, T: ExportsTensors>(
+    object: &Bound<'py, PyAny>,
+) -> Result<Bound<'py, PyAny>, Raised> {
+    let py = object.py();
+    let class = object.cast::<T>().map_err(PyErr::from).or_raise(py)?;
+    // SAFETY: the guard goes into `ObjectGuard` together with the object; the records are only read while both are there.
+    let (value, guard) = unsafe { borrow_contents(class) }?;
+    let Some(records) = value.records() else {
+        bail!(py, PyTypeError: "`{}` has no list of records", <T as PyClass>::NAME);
+    };
+    let place = Place::of_records(py, &records, true)?;
+    Ok(place.put(Kept::Object(ObjectGuard::new(guard, object).into_any(py))))
 }
 
 /// A lender over what an object exports.

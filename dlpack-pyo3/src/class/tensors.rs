@@ -12,13 +12,14 @@ use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
 
+use crate::class::{Parts, arrays, buffer, tensor::Tensor};
 use crate::error::{
     DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
 };
+use crate::handover::unordered;
 use crate::import::import_argument;
 use crate::keepalive::{ContentsBorrow, ObjectGuard, borrow_contents, leak_static};
 use crate::vtable::AnyThread;
-use crate::{class::Parts, class::arrays, class::tensor::Tensor, handover::unordered};
 
 /// A class with objects that own several tensors.
 #[diagnostic::on_unimplemented(
@@ -45,6 +46,9 @@ pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
+    if T::HAS_RECORDS {
+        buffer::Functions::of_records::<T>().install(class)?;
+    }
     install_each(
         class,
         parts,

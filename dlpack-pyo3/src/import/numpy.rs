@@ -77,6 +77,48 @@ pub(crate) fn described<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>>
     describe(unsafe { &*object.as_ptr().cast::<Array>() })
 }
 
+/// What lies in a structured array, read in one step.
+pub(crate) struct Snapshot<'py> {
+    pub(crate) data: *mut u8,
+    pub(crate) shape: Vec<isize>,
+    pub(crate) strides: Vec<isize>,
+    pub(crate) read_only: bool,
+    /// The object that the array had as its data type.
+    pub(crate) dtype: Bound<'py, PyAny>,
+    /// What keeps the memory.
+    pub(crate) keeper: ArrayKeepalive,
+}
+
+/// What lies in an object, if that is an array of NumPy's, of whatever class. No code of Python's runs here, so all of it
+/// belongs together.
+pub(crate) fn snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<Snapshot<'py>> {
+    let py = object.py();
+    let class = found(py)?.class.as_ptr().cast();
+    // SAFETY: an object, and a class.
+    if unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), class) } == 0 {
+        return None;
+    }
+    // SAFETY: an array of whatever class starts with this struct, and `object` keeps it.
+    let array = unsafe { &*object.as_ptr().cast::<Array>() };
+    let rank = usize::try_from(array.ndim).ok()?;
+    let [shape, strides] = [array.shape, array.strides].map(|list| match rank {
+        0 => Vec::new(),
+        // SAFETY: as in `describe`.
+        _ => unsafe { slice::from_raw_parts(list, rank) }.to_vec(),
+    });
+    // SAFETY: an array has a data type, which it keeps.
+    let dtype = unsafe { Bound::from_borrowed_ptr(py, array.dtype.cast_mut().cast()) };
+    Some(Snapshot {
+        data: array.data,
+        shape,
+        strides,
+        read_only: array.flags & WRITABLE == 0,
+        dtype,
+        // An array over a tensor of another producer keeps that.
+        keeper: keep(object).unwrap_or_else(|| ArrayKeepalive::new(object)),
+    })
+}
+
 /// The references that keep the memory of an array which is [`described`]; none if it comes from another producer.
 #[inline(always)]
 pub(crate) fn keep(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {

@@ -191,6 +191,17 @@ pub(crate) fn array(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny
     make(py, api(py)?, &mut tensor).or_fetch(py)
 }
 
+/// `numpy.asarray(object)`, which makes an array over the buffer of an object.
+///
+/// # Errors
+///
+/// `ImportError` where NumPy is not installed, and what NumPy raises.
+pub(crate) fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let numpy = import(py, "numpy", "an array of NumPy's was asked for")?;
+    numpy.call_method1(intern!(py, "asarray"), (object,))
+}
+
 /// Refuses memory that the processor cannot read.
 pub(crate) fn check(py: Python<'_>, device: Device) -> Result<(), Raised> {
     if device.device_type.is_host_readable() {

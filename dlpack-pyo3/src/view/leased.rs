@@ -6,10 +6,10 @@
 
 use core::marker::PhantomData;
 
-use dlpack_core::array::{Rank, View, ViewMut};
-use dlpack_core::binding::{Found, Span, Strided, keep_strided};
-use dlpack_core::element::Plain;
-use dlpack_core::{Element, Error, Managed};
+use dlpack_core::array::{ArrayElement, Rank, View, ViewMut};
+use dlpack_core::binding::{Access, ByAccess, Found, Span, Strided, keep_strided};
+use dlpack_core::element::{Plain, RecordLayout};
+use dlpack_core::{Error, Managed};
 use pyo3::prelude::*;
 
 use crate::import::numpy;
@@ -66,9 +66,12 @@ type OverlapGuards = (Registration, Option<Lease>);
 /// The description of the array that a view is created from.
 type FoundArray<V> = Found<<V as HostView>::Element, <V as HostView>::List>;
 
+/// How its elements are read.
+type AccessOf<V> = <<V as HostView>::Element as ArrayElement>::Access;
+
 /// One of the core's two views.
 pub(super) trait HostView: Sized {
-    type Element: Plain;
+    type Element: ArrayElement;
     type List: Rank;
     const WRITES: bool;
 
@@ -79,8 +82,6 @@ pub(super) trait HostView: Sized {
     /// Same contract as that of [`Found::keep_mut`].
     unsafe fn from_found(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
 
-    fn into_managed(self) -> Result<Managed, Error>;
-
     /// Allows slices of the elements.
     ///
     /// # Safety
@@ -89,9 +90,20 @@ pub(super) trait HostView: Sized {
     unsafe fn assume_unshared(self) -> Self;
 }
 
+/// One of the two views, of what a tensor can hold.
+pub(super) trait IntoManaged {
+    fn into_managed(self) -> Result<Managed, Error>;
+}
+
 macro_rules! kinds {
     ($($view:ident $writes:literal $keep:ident)*) => {$(
-        impl<T: Plain, L: Rank> HostView for $view<T, L, Keeper> {
+        impl<T: Plain, L: Rank> IntoManaged for $view<T, L, Keeper> {
+            fn into_managed(self) -> Result<Managed, Error> {
+                self.into_tensor(Keeper::into_tensor)
+            }
+        }
+
+        impl<T: ArrayElement, L: Rank> HostView for $view<T, L, Keeper> {
             type Element = T;
             type List = L;
             const WRITES: bool = $writes;
@@ -100,10 +112,6 @@ macro_rules! kinds {
             unsafe fn from_found(found: Found<T, L>, keeper: Keeper) -> Self {
                 // SAFETY: the contract of `from_found` is that of the core's function.
                 unsafe { found.$keep(keeper) }
-            }
-
-            fn into_managed(self) -> Result<Managed, Error> {
-                self.into_tensor(Keeper::into_tensor)
             }
 
             #[inline]
@@ -119,11 +127,34 @@ kinds! {
     ViewMut true keep_mut
 }
 
+/// The view of an argument, which is another thing for numbers and for records.
+struct Extract<'a, 'py, V, O>(&'a Bound<'py, PyAny>, PhantomData<(V, O)>);
+
+impl<V: HostView, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
+    type Output = PyResult<Leased<V, O>>;
+
+    #[inline(always)]
+    fn plain(self) -> Self::Output
+    where
+        V::Element: Plain,
+    {
+        match Leased::from_numpy_array(self.0) {
+            Some(view) => Ok(view),
+            None => Leased::from_any_object(self.0),
+        }
+    }
+
+    #[inline(always)]
+    fn records(self, layout: &'static RecordLayout) -> Self::Output {
+        Leased::of_records(self.0, layout)
+    }
+}
+
 impl<V: HostView, O: Options> Leased<V, O> {
     const NEEDS: Needs = Needs {
-        dtype: V::Element::DTYPE,
+        dtype: AccessOf::<V>::DTYPE,
         rank: V::List::RANK,
-        element: V::Element::TRAILING,
+        element: AccessOf::<V>::TRAILING,
         contiguous: O::CONTIGUOUS,
         convert: O::CONVERT,
         promise: O::PROMISE,
@@ -133,10 +164,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     /// Extracts the view from an argument.
     #[inline]
     pub(super) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match Self::from_numpy_array(object) {
-            Some(view) => Ok(view),
-            None => Self::from_any_object(object),
-        }
+        AccessOf::<V>::choose(Extract(object, PhantomData))
     }
 
     /// The view of a NumPy array, if nothing but its struct needs to be read.
@@ -186,7 +214,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     /// Registers a view, to detect overlaps with those of this thread, and with a promise takes a lease, to exclude those of
     /// all threads and modules. If one of the two fails, neither is kept.
     #[inline(always)]
-    fn guard_overlaps(span: &Span) -> Result<OverlapGuards, Error> {
+    pub(super) fn guard_overlaps(span: &Span) -> Result<OverlapGuards, Error> {
         let registration = if O::MAY_OVERLAP {
             Registration::NONE
         } else {
@@ -229,7 +257,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     ///
     /// The keeper keeps the memory of `found` alive.
     #[inline(always)]
-    unsafe fn new_leased(
+    pub(super) unsafe fn new_leased(
         found: FoundArray<V>,
         keeper: Keeper,
         (registration, lease): OverlapGuards,
@@ -251,7 +279,10 @@ impl<V: HostView, O: Options> Leased<V, O> {
     }
 
     /// The tensor. Other code may write to it again, whatever was promised for the view.
-    pub(super) fn into_managed(self) -> Result<Managed, Error> {
+    pub(super) fn into_managed(self) -> Result<Managed, Error>
+    where
+        V: IntoManaged,
+    {
         self.view.into_managed()
     }
 }

@@ -1,10 +1,11 @@
 use dlpack_core::Record;
 
 #[derive(Record)]
-#[repr(C, packed(1))]
+#[repr(C)]
 struct Trade {
     price: f64,
-    size: u8,
+    #[dlpack(nested, skip)]
+    quote: [f64; 2],
 }
 
 fn main() {}

@@ -1,0 +1,709 @@
+"""Structured arrays: records as arguments, as results and in classes; what is refused, and who else holds the memory.
+
+`python test_records.py COUNT` compares as many random layouts with NumPy."""
+
+import ctypes
+import gc
+import mmap
+import os
+import random
+import re
+import sys
+import threading
+
+import dlpack_probe as p
+import pytest
+
+np = pytest.importorskip("numpy")
+CASES = int(os.environ.get("DLPACK_CASES", 1500))
+SEED = int(os.environ.get("DLPACK_SEED", 1))
+
+
+def c(*fields):
+    """The data type of a struct in C."""
+    return np.dtype(list(fields), align=True)
+
+
+def packed(*fields):
+    return np.dtype(list(fields))
+
+
+def by_two(*fields):
+    names, formats, offsets, at = [], [], [], 0
+    for name, dtype in fields:
+        dtype = np.dtype(dtype)
+        at += -at % min(2, dtype.alignment)
+        names.append(name), formats.append(dtype), offsets.append(at)
+        at += dtype.itemsize
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": at + at % 2})
+
+
+TRADE = c(("price", "f8"), ("size", "u4"), ("bid", "?"))
+INNER = c(("x", "f8"), ("y", "i1"))
+PACKED_INNER = packed(("x", "f8"), ("y", "i1"))
+OUTER = c(("a", "u1"), ("inner", INNER), ("b", "u2"))
+OUTERS = c(("a", "u1"), ("inner", INNER, 2), ("b", "u2"))
+POINT = c(("x", "f4"), ("y", "f4"))
+LAYOUTS = {
+    "Trade": TRADE,
+    "Padded": c(("a", "i1"), ("b", "f8"), ("c", "i1")),
+    "Packed": packed(("a", "i1"), ("b", "f8"), ("c", "i1")),
+    "PackedByTwo": by_two(("a", "i1"), ("b", "f8"), ("c", "i1")),
+    "Aligned": np.dtype({"names": ["a", "b"], "formats": ["u1", "u2"], "offsets": [0, 2], "itemsize": 32}),
+    "One": c(("x", "f8")),
+    "Transparent": c(("x", "i2")),
+    "Byte": c(("x", "u1")),
+    "Bools": c(("a", "?"), ("b", "?", 3), ("c", "?")),
+    "Unsigned": c(("a", "u1"), ("b", "u2"), ("c", "u4"), ("d", "u8")),
+    "Signed": c(("a", "i1"), ("b", "i2"), ("c", "i4"), ("d", "i8")),
+    "Floats": c(("a", "f2"), ("b", "f4"), ("c", "f8")),
+    "Complexes": c(("a", "c8"), ("b", "c16")),
+    "Sizes": c(("a", np.uintp), ("b", np.intp)),
+    "Vector": c(("at", "f4", 3), ("id", "u4")),
+    "Matrix": c(("id", "u2"), ("at", "f8", (2, 3))),
+    "Cube": c(("at", "i2", (4, 3, 2)), ("end", "u1")),
+    "OneByOne": c(("at", "f4", (1, 1))),
+    "Empty": np.dtype(
+        {"names": ["a", "none", "b"], "formats": ["u4", ("f8", 0), "u4"], "offsets": [0, 8, 8], "itemsize": 16}
+    ),
+    "Inner": INNER,
+    "Outer": OUTER,
+    "Outers": OUTERS,
+    "OuterMatrix": c(("a", "u1"), ("inner", INNER, (2, 3))),
+    "Deep": c(("outer", OUTER), ("outers", OUTERS, 2), ("z", "?")),
+    "PackedInner": PACKED_INNER,
+    "PackedOuter": packed(("a", "u1"), ("inner", PACKED_INNER), ("b", "u2")),
+    "PackedPadded": packed(("a", "u1"), ("inner", INNER), ("b", "u2")),
+    "PaddedPacked": np.dtype(
+        {"names": ["a", "inner", "b"], "formats": ["u2", (PACKED_INNER, 2), "f8"], "offsets": [0, 2, 24], "itemsize": 32}
+    ),
+    "OnlyNested": c(("inner", INNER)),
+    "Raw": c(("type", "u1"), ("fn", "f4")),
+    "NotAscii": c(("größe", "f8"), ("数", "u1")),
+    "Gaps": c(("a", "u1"), ("b", "u8"), ("c", "u1"), ("d", "u4"), ("e", "u1"), ("f", "u2"), ("g", "u1")),
+    "TailPadding": c(("a", "u8"), ("b", "u1")),
+    "Long": c(("a", "u1", 300), ("b", "f8")),
+    "Many": c(*((name, "u1") for name in "abcdefghijk"), ("l", "u2")),
+    "Tick": packed(("time", "i8"), ("price", "f4"), ("flags", "u1", 3), ("buy", "?")),
+    "Header": c(("magic", "u1", 4), ("version", "u2"), ("count", "u8")),
+    "Point": POINT,
+    "Body": np.dtype({"names": ["at", "mass"], "formats": [("f4", 2), "f8"], "offsets": [0, 8], "itemsize": 16}),
+    "Bodies": c(("at", POINT, 2), ("mass", "f8")),
+    "SingleNames": c(("T", "f4"), ("x", "f4"), ("B", "u1")),
+    "Underscored": c(("_a", "f4"), ("__b", "u1")),
+}
+OPERATIONS = ["read", "iterate", "contiguous", "promise"]
+
+
+def leaves(dtype, path=()):
+    """The paths of all fields that have none of their own."""
+    base = dtype.base
+    if base.names is None:
+        yield path, base
+        return
+    for name in base.names:
+        yield from leaves(base[name], (*path, name))
+
+
+def leaf(array, path):
+    for name in path:
+        array = array[name]
+    return array
+
+
+def spans(dtype, at=0):
+    """The bytes that fields have, as pairs of start and end."""
+    count = int(np.prod(dtype.shape, dtype=int))
+    base = dtype.base
+    for index in range(count):
+        start = at + index * base.itemsize
+        if base.names is None:
+            yield start, start + base.itemsize
+        else:
+            for name in base.names:
+                yield from spans(base.fields[name][0], start + base.fields[name][1])
+
+
+def padding(dtype):
+    """The bytes that no field has."""
+    fields = {byte for start, end in spans(dtype) for byte in range(start, end)}
+    return [byte for byte in range(dtype.itemsize) if byte not in fields]
+
+
+def filled(dtype, count, seed=SEED):
+    """Records of random bytes, where a `bool` is 0 or 1."""
+    bytes_ = np.random.default_rng(seed).integers(0, 256, count * dtype.itemsize, dtype="u1")
+    array = bytes_.view(dtype) if count else np.zeros(0, dtype)
+    for path, base in leaves(dtype):
+        if base.kind == "b":
+            raw = leaf(array, path).view("u1")
+            raw &= 1
+    return array
+
+
+def assert_same(found, expected):
+    """Equal types and values, bit by bit; padding may differ."""
+    assert found.dtype == expected.dtype
+    assert found.dtype.itemsize == expected.dtype.itemsize and found.shape == expected.shape
+    for path, _ in leaves(expected.dtype):
+        assert leaf(found, path).tobytes() == leaf(expected, path).tobytes(), path
+
+
+def test_each_layout_of_the_module_has_a_data_type_here():
+    assert sorted(p.record_layouts()) == sorted(LAYOUTS) and len(LAYOUTS) >= 40
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_records_go_in_and_come_out(name, operation):
+    dtype = LAYOUTS[name]
+    for count in 0, 1, 7:
+        array = filled(dtype, count)
+        assert_same(p.on_records(name, operation, array), array)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_padding_is_not_written(name):
+    dtype = LAYOUTS[name]
+    array, to = filled(dtype, 5), np.full(5 * dtype.itemsize, 0xA5, "u1").view(dtype)
+    p.on_records(name, "copy", array, to)
+    assert_same(to, array)
+    raw = to.view("u1").reshape(5, dtype.itemsize)
+    assert (raw[:, padding(dtype)] == 0xA5).all()
+    before = to.tobytes()
+    p.on_records(name, "update", to)
+    assert to.tobytes() == before
+
+
+@pytest.mark.parametrize("name", ["Trade", "Packed", "Deep", "PackedPadded"])
+def test_records_lie_anywhere(name):
+    """Strides and addresses of every kind."""
+    dtype = LAYOUTS[name]
+    array = filled(dtype, 12)
+    for part in array[::-1], array[::3], array[2:9], array[5:5], np.broadcast_to(array[:1], 4):
+        assert_same(p.on_records(name, "read", part), np.ascontiguousarray(part))
+    grid = array.reshape(3, 4)
+    for part in grid, grid.T, np.asfortranarray(grid), grid[:, ::2], grid[:0]:
+        found = p.on_records(name, "matrix", part)
+        assert_same(found, np.ascontiguousarray(part.T).reshape(-1))
+    raw = np.zeros(array.nbytes + 1, "u1")
+    unaligned = raw[1:].view(dtype)
+    unaligned[:] = array
+    assert_same(p.on_records(name, "read", unaligned), array)
+    # Field by field inside of other records, whose size is no multiple of this one's.
+    outer = np.zeros(12, [("before", "u1"), ("inner", dtype), ("behind", "u1", 2)])
+    outer["inner"] = array
+    assert_same(p.on_records(name, "read", outer["inner"]), array)
+    p.on_records(name, "copy", array[::-1].copy(), outer["inner"])
+    assert_same(outer["inner"].copy(), array[::-1].copy())
+    assert not outer["before"].any() and not outer["behind"].any()
+
+
+def test_what_is_not_contiguous_is_refused_where_that_is_asked_for():
+    array = filled(TRADE, 6)
+    with pytest.raises(TypeError, match=r"contiguous in row-major order, found one of shape \(3,\) with byte strides \(32,\)"):
+        p.on_records("Trade", "contiguous", array[::2])
+
+
+def test_any_byte_is_a_bool():
+    array = np.zeros(3, TRADE)
+    array["bid"].view("u1")[:] = 0, 2, 255
+    assert p.on_records("Trade", "read", array)["bid"].view("u1").tolist() == [0, 1, 1]
+    assert p.on_records("Trade", "promise", array)["bid"].view("u1").tolist() == [0, 1, 1]
+
+
+def placed(*fields):
+    """A data type of 16 bytes, with each field at its offset."""
+    names, formats, offsets = zip(*fields)
+    return np.dtype({"names": list(names), "formats": list(formats), "offsets": list(offsets), "itemsize": 16})
+
+
+WRONG = {
+    "name": c(("price", "f8"), ("count", "u4"), ("bid", "?")),
+    "order": packed(("size", "u4"), ("price", "f8"), ("bid", "?")),
+    "type": c(("price", "f8"), ("size", "i4"), ("bid", "?")),
+    "width": c(("price", "f4"), ("size", "u4"), ("bid", "?")),
+    "offset": placed(("price", "f8", 0), ("size", "u4", 8), ("bid", "?", 13)),
+    "size": packed(("price", "f8"), ("size", "u4"), ("bid", "?")),
+    "more": c(("price", "f8"), ("size", "u4"), ("bid", "?"), ("ask", "?")),
+    "fewer": c(("price", "f8"), ("size", "u4")),
+    "big endian": placed(("price", ">f8", 0), ("size", "u4", 8), ("bid", "?", 12)),
+    "array": placed(("price", "f8", 0), ("size", ("u4", 1), 8), ("bid", "?", 12)),
+    "bytes": c(("price", "f8"), ("size", "S4"), ("bid", "?")),
+    "text": c(("price", "f8"), ("size", "U1"), ("bid", "?")),
+    "object": c(("price", "O"), ("size", "u4"), ("bid", "?")),
+    "time": c(("price", "M8[ns]"), ("size", "u4"), ("bid", "?")),
+    "duration": c(("price", "m8[s]"), ("size", "u4"), ("bid", "?")),
+    "void": c(("price", "V8"), ("size", "u4"), ("bid", "?")),
+    "nested": c(("price", [("x", "f8")]), ("size", "u4"), ("bid", "?")),
+    "byte for bool": c(("price", "f8"), ("size", "u4"), ("bid", "u1")),
+    "number": np.dtype("f8"),
+    "void items": np.dtype("V16"),
+    "no fields": np.dtype([]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_other_records_are_refused_with_both_layouts(what):
+    dtype = WRONG[what]
+    with pytest.raises(TypeError) as error:
+        p.on_records("Trade", "read", np.zeros(3, dtype))
+    text = str(error.value)
+    assert "expected an array of records `Trade` of shape (_,), found one of shape (3,) whose items differ:" in text
+    lines = [line.split() for line in text.splitlines()[1:]]
+    assert lines[0] == ["offset", "expected", "found"]
+    assert ["price:", "float64"] in [line[1:3] for line in lines if line[0] == "0"]
+    marked = [line for line in lines if line[-1] == "<"]
+    assert marked, text
+    for name in dtype.names or ():
+        if name:
+            assert f"{name}: " in text
+
+
+def test_the_layouts_are_side_by_side():
+    with pytest.raises(TypeError) as error:
+        p.on_records("Outers", "read", np.zeros(2, c(("a", "u1"), ("inner", c(("x", ">f8"), ("y", "i1")), 2), ("c", "U2"))))
+    assert str(error.value).split("differ:")[1] == """
+  offset  expected             found
+       0  a: uint8             a: uint8
+       8  inner[2].x: float64  inner[2].x: >f8 <
+      16  inner[2].y: int8     inner[2].y: int8
+      40  b: uint16            c: <U2 <
+      48  end                  end"""
+
+
+@pytest.mark.parametrize("thing", [None, 1, [(1.0, 2, True)], "text", {"price": 1.0}, object()])
+def test_what_is_no_array_is_refused(thing):
+    with pytest.raises(TypeError, match="expected an array of records `Trade` of shape|numpy.array"):
+        p.on_records("Trade", "read", thing)
+
+
+def test_another_rank_is_refused():
+    with pytest.raises(TypeError, match=r"of shape \(_,\), found one of shape \(2, 3\)"):
+        p.on_records("Trade", "read", filled(TRADE, 6).reshape(2, 3))
+    with pytest.raises(TypeError, match=r"of shape \(_,\), found one of shape \(\)"):
+        p.on_records("Trade", "read", filled(TRADE, 6)[0])
+    with pytest.raises(TypeError, match=r"of shape \(_, _\), found one of shape \(6,\)"):
+        p.on_records("Trade", "matrix", filled(TRADE, 6))
+
+
+def test_a_masked_array_is_refused():
+    masked = np.ma.masked_array(filled(TRADE, 3), mask=[(1, 0, 0), (0, 0, 0), (0, 0, 0)])
+    with pytest.raises(TypeError, match="a masked array"):
+        p.on_records("Trade", "read", masked)
+
+
+def test_what_is_read_only_is_not_written():
+    array = filled(TRADE, 3)
+    array.flags.writeable = False
+    before = array.tobytes()
+    assert_same(p.on_records("Trade", "read", array), array)
+    for thing in array, memoryview(array), bytes(array), array[1]:
+        with pytest.raises(TypeError, match="read-only|shape"):
+            p.on_records("Trade", "update", thing)
+    assert array.tobytes() == before
+    # What NumPy would make of it is a copy.
+    with pytest.raises(TypeError, match="read-only"):
+        p.on_records("Trade", "update", filled(TRADE, 3)[1])
+    with pytest.raises(TypeError, match="share memory"):
+        p.on_records("Trade", "update", np.lib.stride_tricks.as_strided(filled(TRADE, 3), (3,), (8,)))
+
+
+def test_what_is_written_overlaps_no_other_argument():
+    array = filled(TRADE, 6)
+    with pytest.raises(TypeError, match="shares no memory with another argument"):
+        p.on_records("Trade", "copy", array, array)
+    with pytest.raises(TypeError, match="shares no memory with another argument"):
+        p.on_records("Trade", "copy", array[:4], array[3:])
+    p.on_records("Trade", "copy", array[:3], array[3:])
+    assert_same(array[3:], array[:3])
+    other = array[::-1].copy()
+    p.on_records("Trade", "reverse", array[:3], array[3:])
+    assert_same(array[:3], other[:3])
+
+
+class Loud(np.ndarray):
+    """Answers every question in another way than its memory lies."""
+
+    dtype = property(lambda self: np.dtype("f8"))
+    shape = property(lambda self: (10**9,))
+    strides = property(lambda self: (0,))
+    itemsize = property(lambda self: 1)
+    __array_interface__ = property(lambda self: {"data": (0, False), "shape": (9,), "typestr": "<f8", "version": 3})
+    __array__ = __dlpack__ = __buffer__ = lambda self, *_, **__: 1 / 0
+
+
+def test_an_array_that_lies_is_read_as_it_is():
+    array = filled(TRADE, 4)
+    assert_same(p.on_records("Trade", "read", array.view(Loud)), array)
+    other = filled(WRONG["size"], 4).view(Loud)
+    with pytest.raises(TypeError, match="items differ"):
+        p.on_records("Trade", "read", other)
+
+
+def test_names_that_are_changed_in_place_are_seen():
+    dtype = np.dtype([("price", "f8"), ("size", "u4"), ("bid", "?"), ("", "V3")])
+    array = np.zeros(3, np.dtype({"names": ["price", "size", "bid"], "formats": ["f8", "u4", "?"], "itemsize": 16}))
+    assert len(p.on_records("Trade", "read", array)) == 3
+    array.dtype.names = ("price", "count", "bid")
+    with pytest.raises(TypeError, match="count: uint32 <"):
+        p.on_records("Trade", "read", array)
+    array.dtype.names = ("price", "size", "bid")
+    assert len(p.on_records("Trade", "read", array)) == 3
+    assert dtype.names[-1] == "f3"
+
+
+def test_a_kept_view_does_not_see_later_types():
+    array = filled(TRADE, 4)
+    sizes = array["size"].tolist()
+    kept = p.KeptRecords(array)
+    array.dtype = np.dtype("u1")
+    assert kept.sizes() == sizes
+    array.shape = (2, 32)
+    assert kept.sizes() == sizes
+    with pytest.raises(ValueError):
+        array.resize(1)
+    del array
+    gc.collect()
+    assert kept.sizes() == sizes
+
+
+def test_a_type_that_changes_meanwhile_does_no_harm():
+    """An array of four records becomes one of bytes and back, while others read it."""
+    array, stop = filled(TRADE, 4), threading.Event()
+    expected = array.copy()
+
+    def change():
+        while not stop.is_set():
+            array.dtype = "u1"
+            array.dtype = TRADE
+
+    thread = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    seen = {"read": 0, "refused": 0}
+    try:
+        for _ in range(3000):
+            try:
+                found = p.on_records("Trade", "read", array)
+            except TypeError as error:
+                assert "items differ" in str(error)
+                seen["refused"] += 1
+            else:
+                assert_same(found, expected)
+                seen["read"] += 1
+    finally:
+        stop.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+    assert seen["read"] > 0
+
+
+def test_records_of_recarrays_and_scalars():
+    array = filled(TRADE, 4)
+    assert_same(p.on_records("Trade", "read", array.view(np.recarray)).view(np.ndarray), array)
+    assert p.on_records("Trade", "len", array.view(np.recarray)[1:]) == 3
+
+
+def test_records_of_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, -2], "b": [0.5, 2.5], "c": [3, 4]})
+    frame = frame.astype({"a": "i1", "c": "i1"})
+    records = frame.to_records(index=False)
+    found = p.on_records("Packed", "read", records)
+    assert found.tolist() == [(1, 0.5, 3), (-2, 2.5, 4)]
+    with pytest.raises(TypeError, match="index: int64"):
+        p.on_records("Packed", "read", frame.to_records())
+    with pytest.raises(TypeError, match="to_records"):
+        p.on_records("Packed", "read", frame)
+
+
+def test_records_of_a_file(tmp_path):
+    path, array = tmp_path / "ticks.bin", filled(LAYOUTS["Tick"], 100)
+    path.write_bytes(b"header!" + array.tobytes())
+    mapped = np.memmap(path, LAYOUTS["Tick"], mode="r+", offset=7)
+    assert_same(np.asarray(p.on_records("Tick", "read", mapped)), array)
+    p.on_records("Tick", "copy", array[::-1].copy(), mapped)
+    mapped.flush()
+    assert path.read_bytes()[7:] == array[::-1].tobytes()
+    with pytest.raises(TypeError, match="read-only"):
+        p.on_records("Tick", "update", np.memmap(path, LAYOUTS["Tick"], mode="r", offset=7))
+
+
+class CTrade(ctypes.Structure):
+    _fields_ = [("price", ctypes.c_double), ("size", ctypes.c_uint32), ("bid", ctypes.c_bool)]
+
+
+class COuters(ctypes.Structure):
+    class Inner(ctypes.Structure):
+        _fields_ = [("x", ctypes.c_double), ("y", ctypes.c_int8)]
+
+    _fields_ = [("a", ctypes.c_uint8), ("inner", Inner * 2), ("b", ctypes.c_uint16)]
+
+
+@pytest.mark.filterwarnings("ignore:A builtin ctypes object gave a PEP3118 format")
+def test_records_of_ctypes():
+    trades = (CTrade * 3)((1.5, 2, True), (2.5, 3, False), (3.5, 4, True))
+    assert p.on_records("Trade", "read", trades).tolist() == [(1.5, 2, True), (2.5, 3, False), (3.5, 4, True)]
+    p.on_records("Trade", "reverse", trades, p.on_records("Trade", "read", trades))
+    assert [(trade.price, trade.size, trade.bid) for trade in trades] == [(3.5, 4, True), (2.5, 3, False), (1.5, 2, True)]
+    outers = (COuters * 2)()
+    outers[1].inner[1].y = -3
+    assert p.on_records("Outers", "read", outers)["inner"]["y"].tolist() == [[0, 0], [0, -3]]
+    with pytest.raises(TypeError, match="items differ"):
+        p.on_records("Trade", "read", outers)
+
+
+def test_records_of_other_buffers():
+    array = filled(TRADE, 4)
+    assert_same(p.on_records("Trade", "read", memoryview(array)), array)
+    raw = mmap.mmap(-1, array.nbytes)
+    raw[:] = array.tobytes()
+    with pytest.raises(TypeError, match="items differ"):
+        p.on_records("Trade", "read", raw)
+    shared = np.frombuffer(raw, TRADE)
+    assert_same(p.on_records("Trade", "read", shared), array)
+    del shared
+    raw.close()
+
+
+def test_a_result_shares_the_memory_of_its_list():
+    array = p.on_records("Trade", "read", filled(TRADE, 4))
+    assert array.flags.writeable and array.flags.aligned
+    assert not array.flags.owndata
+    array["price"] = 7.0
+    assert array["price"].tolist() == [7.0] * 4
+    again = p.on_records("Trade", "read", array)
+    assert again.ctypes.data != array.ctypes.data
+    part = array["size"][1:]
+    value = part.tolist()
+    del array
+    gc.collect()
+    assert part.tolist() == value
+
+
+def test_records_with_code_at_their_end_are_read_only():
+    array = p.hidden_records(3)
+    assert not array.flags.writeable
+    assert array.dtype.names == ("seen", "last") and array.dtype.itemsize == 24
+    assert array["seen"].tolist() == [0, 1, 2] and array["last"].tolist() == [0, 1, 2]
+    with pytest.raises(ValueError):
+        array.flags.writeable = True
+
+
+def test_a_field_without_a_data_type_is_refused():
+    with pytest.raises(BufferError, match="the field `wide` of the records has no data type in NumPy: it is made of uint128"):
+        p.wide_records()
+
+
+def test_a_class_is_a_structured_array():
+    tape = p.Tape(4)
+    array = np.asarray(tape)
+    assert array.dtype == TRADE and array.shape == (4,) and array.tolist()[3] == (3.5, 3, True)
+    assert not array.flags.writeable
+    assert array.ctypes.data == np.from_dlpack(tape.price).ctypes.data
+    view = memoryview(tape)
+    assert view.format == "T{=d:price:=I:size:=?:bid:3x}"
+    assert (view.itemsize, view.shape, view.strides, view.readonly, view.nbytes) == (16, (4,), (16,), True, 64)
+    assert np.asarray(view).dtype == TRADE
+    assert bytes(memoryview(tape).cast("B"))[8:12] == b"\0\0\0\0" if sys.byteorder == "little" else True
+    assert tape.__dlpack_tensors__ == ("price", "size", "bid")
+    assert np.from_dlpack(tape.size).tolist() == [0, 1, 2, 3]
+    assert_same(p.on_records("Trade", "read", tape), array)
+    copy = np.array(tape)
+    assert copy.flags.writeable and copy.tolist() == array.tolist()
+    with pytest.raises(TypeError, match="read-only"):
+        p.on_records("Trade", "update", tape)
+
+
+def test_an_array_over_a_class_keeps_and_borrows_it():
+    tape = p.Tape(4)
+    array = np.asarray(tape)
+    with pytest.raises(RuntimeError, match="Already borrowed"):
+        tape.push()
+    address = array.ctypes.data
+    del tape
+    gc.collect()
+    assert array.ctypes.data == address and array["size"].tolist() == [0, 1, 2, 3]
+    tape = p.Tape(2)
+    memoryview(tape).release()
+    tape.push()
+    assert len(np.asarray(tape)) == 3
+    assert np.asarray(p.Tape(0)).shape == (0,) and np.asarray(p.Tape(0)).dtype == TRADE
+
+
+def test_a_class_of_records_is_no_tensor():
+    """DLPack has no type for records: the columns are tensors, and the class is none."""
+    tape = p.Tape(2)
+    assert not hasattr(tape, "__dlpack__")
+    with pytest.raises((AttributeError, TypeError)):
+        np.from_dlpack(tape)
+    with pytest.raises((BufferError, TypeError)):
+        p.take(tape)
+
+
+def test_hidden_fields_are_padding():
+    mixed = p.Mixed(3)
+    array = np.asarray(mixed)
+    assert array.dtype.names == ("seen", "last") and array["last"].tolist() == [0, 1, 2]
+    assert not array.flags.writeable
+    with pytest.raises((BufferError, TypeError)):
+        (ctypes.c_char * array.nbytes).from_buffer(mixed)
+
+
+def test_a_buffer_is_given_as_it_is_asked_for():
+    tape = p.Tape(2)
+    view = memoryview(tape)
+    assert view.c_contiguous and view.f_contiguous and view.contiguous
+    assert view.cast("B").nbytes == 32
+    with pytest.raises(TypeError):
+        view.cast("B")[0] = 1
+    with pytest.raises((BufferError, TypeError), match="read-only|not writable"):
+        (ctypes.c_char * 32).from_buffer(tape)
+
+
+NUMBERS = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+NUMBERS += ["float16", "float32", "float64", "complex64", "complex128"]
+
+
+class Layouts:
+    """Random layouts, as `Described` takes them, and the data types that NumPy has for them."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def record(self, depth=0):
+        chance = self.random
+        fields, formats, names, offsets, at = [], [], [], [], chance.choice([0, 0, 0, 1, 5])
+        for index in range(chance.randint(1, 5)):
+            name = chance.choice(["a", "long_name", "T", "x", "größe", "_"]) + str(index)
+            shape = chance.choice([(), (), (), (1,), (3,), (2, 3), (1, 2, 1), (0,)])
+            if depth < 3 and chance.random() < 0.2:
+                size, inner, dtype = self.record(depth + 1)
+                kind = (size, inner)
+            else:
+                kind = chance.choice(NUMBERS)
+                dtype = np.dtype(kind)
+            if chance.random() < 0.5:
+                at += -at % dtype.alignment
+            at += chance.choice([0, 0, 0, 0, 1, 2, 40])
+            fields.append((name, at, kind, list(shape)))
+            names.append(name), offsets.append(at)
+            formats.append((dtype, shape) if shape else dtype)
+            at += dtype.itemsize * int(np.prod(shape, dtype=int))
+        size = max(at + chance.choice([0, 0, 1, 7]), 1)
+        return size, fields, np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+
+
+def check_random_layouts(cases, seed=SEED):
+    """What NumPy makes of a layout is the data type that NumPy would write for it; the memory is the same."""
+    for case in range(seed, seed + cases):
+        layouts = Layouts(case)
+        size, fields, dtype = layouts.record()
+        count = layouts.random.randint(0, 4)
+        raw = layouts.random.randbytes(size * count)
+        described = p.Described(list(raw), size, fields)
+        found = np.asarray(described)
+        assert found.dtype == dtype, (case, memoryview(described).format, found.dtype, dtype)
+        assert found.shape == (count,) and not found.flags.writeable
+        assert found.tobytes() == raw, case
+        expected = np.frombuffer(raw, dtype) if raw else np.zeros(0, dtype)
+        for path, _ in leaves(dtype):
+            assert leaf(found, path).tobytes() == leaf(expected, path).tobytes(), (case, path)
+
+
+def test_random_layouts():
+    check_random_layouts(CASES)
+
+
+def changed(dtype, chance):
+    """Another data type with one difference, or the same again in another form."""
+    try:
+        return change(dtype, chance)
+    except (ValueError, TypeError):
+        # NumPy has none like this.
+        return dtype
+
+
+def change(dtype, chance):
+    names = list(dtype.names)
+    formats = [dtype.fields[name][0] for name in names]
+    offsets = [dtype.fields[name][1] for name in names]
+    size = dtype.itemsize
+    at = chance.randrange(len(names))
+    what = chance.randrange(9)
+    if what == 0:
+        names[at] += "x"
+    elif what == 1:
+        offsets[at] += chance.choice([-1, 1, 2, 4, 8])
+    elif what == 2:
+        formats[at] = np.dtype(chance.choice([*NUMBERS, "S3", "U1", "M8[s]", "V1", ">f8", ">i2", "=i4", "<u8"]))
+    elif what == 3:
+        size += chance.choice([1, 2, 8])
+    elif what == 4:
+        formats[at] = formats[at].newbyteorder(chance.choice("<>=|"))
+    elif what == 5:
+        formats[at] = np.dtype((formats[at], chance.choice([(1,), (2,), (3,)])))
+    elif what == 6 and len(names) > 1:
+        del names[at], formats[at], offsets[at]
+    elif what == 7 and formats[at].base.names:
+        shape, inner = formats[at].shape, changed(formats[at].base, chance)
+        formats[at] = np.dtype((inner, shape)) if shape else inner
+    elif what == 8:
+        # The fields in another order in the list, where they were in memory.
+        order = list(range(len(names)))
+        chance.shuffle(order)
+        names, formats, offsets = ([things[i] for i in order] for things in (names, formats, offsets))
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+
+
+def normal(dtype):
+    """All that tells two data types apart, but for the order in which fields are listed."""
+    base = dtype.base
+    if base.names is None:
+        return base.str, base.itemsize, dtype.shape
+    fields = sorted((base.fields[name][1], name, normal(base.fields[name][0])) for name in base.names)
+    return base.itemsize, dtype.shape, tuple(fields)
+
+
+def check_changed_types(cases, seed=SEED):
+    """A data type is taken if and only if it is the one of the layout."""
+    taken = refused = 0
+    for case in range(seed, seed + cases):
+        chance = random.Random(case)
+        name = chance.choice(list(LAYOUTS))
+        dtype = changed(LAYOUTS[name], chance)
+        same = normal(dtype) == normal(LAYOUTS[name])
+        array = np.zeros(2, dtype)
+        try:
+            assert p.on_records(name, "len", array) == 2
+        except TypeError as error:
+            assert not same, (case, name, dtype, str(error))
+            assert "items differ" in str(error), error
+            refused += 1
+        else:
+            assert same, (case, name, dtype)
+            taken += 1
+    return taken, refused
+
+
+def test_random_changes_of_a_type():
+    taken, refused = check_changed_types(CASES)
+    assert taken > CASES // 20 and refused > CASES // 3
+
+
+def test_a_message_is_no_longer_than_its_fields():
+    """A data type of many levels."""
+    dtype = np.dtype("f8")
+    for _ in range(40):
+        dtype = np.dtype([("inside", dtype)])
+    with pytest.raises(TypeError) as error:
+        p.on_records("Trade", "read", np.zeros(1, dtype))
+    assert len(str(error.value)) < 5000 and re.search(r"inside\.inside", str(error.value))
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1])
+    check_random_layouts(count)
+    print(count, "layouts;", "%d taken, %d refused" % check_changed_types(count))
