@@ -74,7 +74,7 @@ pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
 ///
 /// # Errors
 ///
-/// [`OutOfMemory`] if the block cannot be allocated. The owner is then dropped.
+/// `OutOfMemory` if the block cannot be allocated. The owner is then dropped.
 ///
 /// # Safety
 ///
