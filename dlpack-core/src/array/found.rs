@@ -114,7 +114,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     ///
     /// # Errors
     ///
-    /// As [`View::new`], or as [`ViewMut::new`] if it `writes`.
+    /// The errors of [`View::new`], or of [`ViewMut::new`] if it `writes`.
     #[inline(always)]
     pub fn of_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
         T::Access::choose(OfTensor(tensor, writes, PhantomData))
@@ -130,9 +130,9 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         T::Access::choose(OfStrided(array, writes, PhantomData))
     }
 
-    /// The array of records on the host that another protocol describes; to be written, if it `writes`. Others may write there,
-    /// too. That the records there are those of `T` is not looked at: any bytes make a `T`. Who [keeps](Self::keep) the array says that
-    /// each item has the bytes of one.
+    /// The array of records in host memory that another protocol describes, for writing if it `writes`. Other code may write the
+    /// records too. Their fields are not compared with those of `T`, because any bytes make a `T`. The caller of
+    /// [`keep`](Self::keep) guarantees that each item has the size of a `T`.
     ///
     /// # Errors
     ///
@@ -181,8 +181,8 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         Ok(found)
     }
 
-    /// The array of elements that lie at these byte strides from `data`, none of whose axes is empty, and whether they lie one
-    /// after another.
+    /// The array of the elements at `data` with these byte strides, and whether the elements are contiguous. No axis of the array
+    /// is empty.
     #[inline(always)]
     fn of_bytes(data: *mut u8, shape: &[isize], strides: &[isize]) -> Option<(Self, bool)> {
         // The compiler then knows how often the loop below is run.
@@ -265,7 +265,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         View::over(self.array, keeper)
     }
 
-    /// The same for one that was found to be written.
+    /// Keeps an array that was found for writing, as a [`ViewMut`].
     ///
     /// # Safety
     ///
@@ -379,7 +379,7 @@ mod tests {
 
     /// The view that was found is that of the tensor, or there is none of either; what neither has, both refuse.
     fn same<T: Plain + PartialEq + fmt::Debug, L: Rank>(array: Strided<'_>) -> bool {
-        // SAFETY: the numbers outlive the tensor, and nobody writes to them.
+        // SAFETY: the numbers outlive the tensor, and no code writes to them.
         let tensor = || unsafe { keep_strided((), |()| Ok(array), |error: Error| error) };
         let view = tensor().and_then(View::<T, L>::new);
         let may_write = tensor().and_then(ViewMut::<T, L>::new).is_ok();

@@ -116,7 +116,7 @@ pub(super) unsafe fn change_run<T: Plain, C: Change<T>>(
 ///
 /// # Safety
 ///
-/// As [`change_run`], for the elements of a line; `place` is a multiple of [`LINE_ALIGNMENT`].
+/// The contract of [`change_run`], for the elements of a line; `place` is a multiple of [`LINE_ALIGNMENT`].
 #[inline(always)]
 unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
     let mut line = MaybeUninit::<Line<T>>::uninit();
@@ -127,7 +127,7 @@ unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
         // SAFETY: written right above.
         unsafe { make_values(values, Line::<T>::ELEMENTS) };
     }
-    // SAFETY: `line` has room for so many elements, aligned, and nobody else has it.
+    // SAFETY: `line` is a local variable with aligned space for so many elements.
     let elements = unsafe { slice::from_raw_parts_mut(values.cast(), Line::<T>::ELEMENTS) };
     change.apply(elements);
     // SAFETY: the caller's elements, all of which `apply` wrote to `line`.
@@ -138,7 +138,7 @@ unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
 ///
 /// # Safety
 ///
-/// As [`change_run`]; `count` is no more than [`ItemBuffer::CAPACITY`].
+/// The contract of [`change_run`]; `count` is at most [`ItemBuffer::CAPACITY`].
 #[inline]
 unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, change: &mut C) {
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
@@ -150,7 +150,7 @@ unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, chang
         // SAFETY: written right above.
         unsafe { make_values(values, count) };
     }
-    // SAFETY: `block` has room for so many elements, aligned, and nobody else has it.
+    // SAFETY: `block` is a local variable with aligned space for so many elements.
     change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
     // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
     unsafe { atomic::store(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
@@ -186,7 +186,7 @@ pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
         } else {
             min(ItemBuffer::<T>::CAPACITY, positions.remaining_items())
         };
-        // SAFETY: `block` has room for so many elements, aligned, and nobody else has it.
+        // SAFETY: `block` is a local variable with aligned space for so many elements.
         change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
         // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
         unsafe { places.store(data, values, count) };

@@ -337,7 +337,7 @@ pub(super) unsafe fn reduce_pairs<
                     // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
                     let a: [T; N] =
                         unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
-                    // SAFETY: as above, of the other array.
+                    // SAFETY: a line of the other array, aligned (`next_lines`), and the caller's promise.
                     let b: [T; N] =
                         unsafe { load_line::<T, N, AVX>(second.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &a, &b);

@@ -314,7 +314,7 @@ impl<'a> ItemOffsets<'a> {
     ///
     /// # Safety
     ///
-    /// Elements of a viewed tensor lie at these positions from `data`; `to` has room for so many, and nobody else has it.
+    /// Elements of a viewed tensor lie at these positions from `data`; `to` has space for so many, and no other code uses it.
     pub(crate) unsafe fn load<T: Plain>(
         &mut self,
         data: *mut u8,
