@@ -13,8 +13,8 @@
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | view such memory without a tensor, and make one later | [`Found`], [`View::into_tensor`](crate::array::View::into_tensor) |
-//! | export a view of a tensor | [`pick`] |
-//! | make a tensor from serialized bytes | [`recast`] |
+//! | export a view of a tensor | [`apply_picks`] |
+//! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
@@ -22,8 +22,8 @@
 //! | view a structured array | [`Found::of_records`], [`Access`] |
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
 //! | get the device of a tensor's data, in the fewest instructions | [`device_of`] |
-//! | request no ordering, since the caller sees to it | [`unordered`] |
-//! | wait for pending work on an imported tensor | [`settle`](fn@settle) |
+//! | request no ordering, since the caller sees to it | [`unordered_stream`] |
+//! | wait for pending work on an imported tensor | [`wait_for_producer`](fn@wait_for_producer) |
 //! | pass a tensor to code that may keep it even if it fails | [`Offer`] |
 //! | implement `current_work_stream` of the exchange API table | [`current_stream`](fn@current_stream) |
 //! | implement the allocator of that table | [`zeroed_like`] |
@@ -42,9 +42,9 @@ pub use crate::array::found::Found;
 pub use crate::describe::record::Records;
 pub use crate::error::text;
 #[cfg(feature = "std")]
-pub use crate::export::device::settle;
+pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
-pub use crate::export::finish::{export_unordered, export_with, unordered};
+pub use crate::export::finish::{export_unordered, export_with, unordered_stream};
 pub use crate::export::hand_over::{
     Handover, RawExport, hand_over, hand_over_plain, is_plain, take_back, view,
 };
@@ -53,7 +53,7 @@ pub use crate::export::offer::Offer;
 pub use crate::export::reexport::kept_by;
 pub use crate::export::root::{keep_by_root_of, share_root};
 pub use crate::export::strided::{Strided, keep_strided};
-pub use crate::export::views::{pick, recast};
+pub use crate::export::views::{apply_picks, reinterpret_bytes};
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;

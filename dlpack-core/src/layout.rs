@@ -109,7 +109,7 @@ impl<const N: usize> Layout<N> {
     ///
     /// [`Error::BadExtent`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
-        let shape = to_array(&Dims::extents(&shape)?);
+        let shape = dims_to_array(&Dims::extents(&shape)?);
         Ok(Self { shape, strides })
     }
 
@@ -126,8 +126,8 @@ impl<const N: usize> Layout<N> {
         if extent::count_items(&shape).is_none() {
             return Err(Error::too_large(&shape));
         }
-        let strides = to_array(&extent::packed_strides(order, &shape, 1)?);
-        let shape = to_array(&shape);
+        let strides = dims_to_array(&extent::packed_strides(order, &shape, 1)?);
+        let shape = dims_to_array(&shape);
         Ok(Self { shape, strides })
     }
 
@@ -156,7 +156,7 @@ impl<const N: usize> Layout<N> {
 }
 
 /// Converts a list of `N` numbers to an array.
-fn to_array<const N: usize>(list: &Dims) -> [i64; N] {
+fn dims_to_array<const N: usize>(list: &Dims) -> [i64; N] {
     from_fn(|axis| list[axis])
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use dice::Dice;
 use dlpack_core::abi::{DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_READ_ONLY};
-use dlpack_core::binding::{Offer, Pick, export_with, kept_by, pick, unordered};
+use dlpack_core::binding::{Offer, Pick, apply_picks, export_with, kept_by, unordered_stream};
 use dlpack_core::{
     Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
     request::Abi,
@@ -220,10 +220,10 @@ fn cuts_are_what_lists_of_all_items_say() {
                     }
                     let mut part = tensor.describe().unwrap();
                     let request = ExportRequest {
-                        stream: unordered(device),
+                        stream: unordered_stream(device),
                         ..ExportRequest::versioned()
                     };
-                    let part = pick(&mut part, &picks)
+                    let part = apply_picks(&mut part, &picks)
                         // SAFETY: there is no memory to be kept.
                         .and_then(|()| unsafe { export_with((), part, &request) });
                     (part, expected)
@@ -316,7 +316,7 @@ fn what_cannot_be_cut_is_refused_and_released() {
     }
     let whole = tensor();
     let picks = [Pick::Slice(0..4, 1), Pick::Slice(0..6, 0)];
-    let stands = pick(&mut whole.describe().unwrap(), &picks);
+    let stands = apply_picks(&mut whole.describe().unwrap(), &picks);
     assert_eq!(stands.unwrap_err(), Error::BadStride { axis: 1, found: 0 });
     assert_eq!(foreign.deleted.times(), released);
 }
@@ -472,7 +472,7 @@ fn the_keeper_is_found_below_all_layers() {
             assert!(!is_kept_by(&whole, &drops));
             let keeper = Keeper(Arc::clone(&drops));
             let request = ExportRequest {
-                stream: unordered(device),
+                stream: unordered_stream(device),
                 max_version,
                 ..ExportRequest::default()
             };

@@ -468,8 +468,8 @@ fn a_tensor_in_other_hands() {
         drop(unsafe { Managed::from_legacy(raw) });
         assert_eq!(foreign.deleted.times(), before + 1);
     }
-    assert_eq!(binding::unordered(Device::cuda(1)), Some(-1));
-    assert_eq!(binding::unordered(Device::CPU), None);
+    assert_eq!(binding::unordered_stream(Device::cuda(1)), Some(-1));
+    assert_eq!(binding::unordered_stream(Device::CPU), None);
 }
 
 struct Strict(Vec<u8>);

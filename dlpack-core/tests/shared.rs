@@ -7,7 +7,7 @@
 
 mod made;
 
-use dlpack_core::binding::{keep_by_root_of, recast, share_root};
+use dlpack_core::binding::{keep_by_root_of, reinterpret_bytes, share_root};
 use dlpack_core::element::Plain;
 use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{BOOL, F32, Foreign, I32, U8};
@@ -463,8 +463,10 @@ fn an_adopted_export_is_a_handle() {
         // SAFETY: it was given up right above, and nobody else has it.
         unsafe { Managed::from_raw(tensor) }.unwrap().shared()
     };
-    let halves = |tensor: Managed| recast(tensor, dlpack_core::DataType::U8, &[6]).unwrap();
-    let whole = |tensor: Managed| recast(tensor, dlpack_core::DataType::U16, &[3]).unwrap();
+    let halves =
+        |tensor: Managed| reinterpret_bytes(tensor, dlpack_core::DataType::U8, &[6]).unwrap();
+    let whole =
+        |tensor: Managed| reinterpret_bytes(tensor, dlpack_core::DataType::U16, &[3]).unwrap();
     let ways: [&dyn Fn(Managed) -> Managed; 4] = [
         &|tensor| tensor,
         &layer,

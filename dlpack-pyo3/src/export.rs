@@ -21,7 +21,7 @@ pub(crate) mod capsule;
 pub(crate) mod method;
 mod set_once;
 
-use dlpack_core::binding::{Pick, export_with, pick, share_root};
+use dlpack_core::binding::{Pick, apply_picks, export_with, share_root};
 use dlpack_core::{Device, Managed};
 use pyo3::prelude::*;
 
@@ -53,7 +53,7 @@ pub(crate) fn slice_object<T: Exports>(
     let (value, guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let mut part = value.describe().or_fetch(py)?;
     let picks = picks(part.shape())?;
-    pick(&mut part, &picks).or_fetch(py)?;
+    apply_picks(&mut part, &picks).or_fetch(py)?;
     let request = unordered(part.device());
     let root = root::<BorrowGuardOf<T>>(object.as_any(), &part);
     if root.is_none() {

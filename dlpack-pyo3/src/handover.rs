@@ -3,7 +3,7 @@
 //! The functions of each class are in `vtable`.
 #![expect(unsafe_code, reason = "names the type of owners that this crate makes")]
 
-use dlpack_core::binding::{kept_by, unordered as unordered_stream};
+use dlpack_core::binding::{kept_by, unordered_stream};
 use dlpack_core::{Descriptor, Device, ExportRequest, Managed};
 use pyo3::prelude::*;
 

@@ -26,7 +26,7 @@ pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
-use dlpack_core::binding::{device_of, take_own, unordered};
+use dlpack_core::binding::{device_of, take_own, unordered_stream};
 use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
@@ -270,7 +270,7 @@ fn import_by_table(
 
 /// Whether writes to the data may be pending on a stream: `__dlpack__` orders the consumer after them, the table does not.
 fn needs_ordering(device: Device) -> bool {
-    unordered(device).is_some() || !is_host(Device::CPU, device)
+    unordered_stream(device).is_some() || !is_host(Device::CPU, device)
 }
 
 /// Waits until the CPU may read the tensor, if it can read its memory.

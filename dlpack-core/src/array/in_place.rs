@@ -146,14 +146,14 @@ unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, chang
     let bytes = count * size_of::<T>();
     if C::READS {
         // SAFETY: the caller's elements; `block` has room for them, and is ours.
-        unsafe { atomic::load(place, values.cast(), bytes, align_of::<T>()) };
+        unsafe { atomic::load_bytes(place, values.cast(), bytes, align_of::<T>()) };
         // SAFETY: written right above.
         unsafe { make_values(values, count) };
     }
     // SAFETY: `block` is a local variable with aligned space for so many elements.
     change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
     // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
-    unsafe { atomic::store(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
+    unsafe { atomic::store_bytes(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
 }
 
 /// Changes elements at any positions, in their order.

@@ -10,7 +10,7 @@ use crate::array::{Array, ArrayElement};
 use crate::element::Plain;
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
-use crate::memory::{aligned::allocate_vec, gather::gather};
+use crate::memory::{aligned::allocate_vec, gather::gather_items};
 use crate::tensor::array_element::Access;
 use crate::tensor::items::{ItemOffsets, Items};
 use crate::tensor::view::check_alignment;
@@ -332,7 +332,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
             let (data, unit) = (self.data, T::Access::UNIT);
             // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many, which
             // nobody touches. Who writes to what is shared is known, and does so atomically.
-            unsafe { gather(data, shape, strides, unit, to.cast(), self.shared) }
+            unsafe { gather_items(data, shape, strides, unit, to.cast(), self.shared) }
         };
         if Self::SCALARS == 1 {
             copy(shape, strides);

@@ -243,7 +243,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         if T::ANY_BITS && self.is_contiguous() && other.is_contiguous() {
             let bytes = self.len() * size_of::<T>();
             // SAFETY: as many elements on both sides, contiguous; those of `self` may be written.
-            unsafe { atomic::transfer(other.data, self.data, bytes, align_of::<T>()) };
+            unsafe { atomic::transfer_bytes(other.data, self.data, bytes, align_of::<T>()) };
             return;
         }
         let shape = self.shape.as_ref();

@@ -29,9 +29,9 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
 }
 
 impl Annotation {
-    /// Describes any tensor, or returns the error. [`Annotation::over`] is faster for valid tensors.
+    /// Describes any tensor, or returns the error. [`Annotation::describe_over`] is faster for valid tensors.
     #[cold]
-    pub(super) fn general<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+    pub(super) fn describe_general<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
         if self.reading.is_some() && !reading.dtype.is_known() {
             return Err(Error::UnknownDataType {
@@ -45,8 +45,8 @@ impl Annotation {
         }
         let stream = written_on(self.stream, memory.stream)?;
         let item_bits = reading.dtype.itemsize_bits();
-        let pitch = to_i64(reading.element_bits / item_bits);
-        let start = self.start(&memory, reading.element_bits)?;
+        let pitch = size_to_i64(reading.element_bits / item_bits);
+        let start = self.start_bits(&memory, reading.element_bits)?;
 
         let mut shape = self.leading_shape(&memory, &reading, start)?;
         if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
@@ -59,20 +59,20 @@ impl Annotation {
         shape.check_rank()?;
 
         let dims = ShapeStrides::new(&shape, &strides)?;
-        let mut descriptor = self.descriptor(&memory, &reading, device, dims);
+        let mut descriptor = self.new_descriptor(&memory, &reading, device, dims);
         descriptor.stream = stream;
         if shape.contains(&0) {
             // LAY-05, LAY-18: no address, and strides as if the empty extents were 1.
             descriptor.dims = ShapeStrides::row_major(&shape)?;
             return Ok(descriptor);
         }
-        self.place(&mut descriptor, &memory, &reading, start)?;
+        self.place_in_memory(&mut descriptor, &memory, &reading, start)?;
         Ok(descriptor)
     }
 
     /// Creates a descriptor with this shape and these strides, but without an address yet.
     #[inline]
-    pub(super) fn descriptor<'a>(
+    pub(super) fn new_descriptor<'a>(
         &self,
         memory: &LentMemory,
         reading: &Reading,
@@ -98,7 +98,7 @@ impl Annotation {
 
     /// The start of the first element, in bits from the start of the memory.
     #[inline]
-    fn start(&self, memory: &LentMemory, element_bits: usize) -> Result<usize, Error> {
+    fn start_bits(&self, memory: &LentMemory, element_bits: usize) -> Result<usize, Error> {
         let first = memory.layout.as_ref().map_or(0, |layout| layout.first);
         if first == 0 && self.offset == 0 && self.byte_offset == 0 {
             return Ok(0);
@@ -136,7 +136,7 @@ impl Annotation {
                 let mut axes = given.iter().zip(known.iter());
                 let agree = axes.all(|(given, known)| *given == HOLE || given == known);
                 if given.len() != known.len() || !agree {
-                    return Err(conflict("shape", &known, given));
+                    return Err(layout_conflict("shape", &known, given));
                 }
             }
             return Ok(known);
@@ -145,7 +145,7 @@ impl Annotation {
         match &self.shape {
             Some(given) if !given.contains(&HOLE) => given.clone().check_allocated(),
             Some(given) => fill_hole(given, elements()?),
-            None => Ok(Dims::from([to_i64(elements()?)])),
+            None => Ok(Dims::from([size_to_i64(elements()?)])),
         }
     }
 
@@ -158,13 +158,16 @@ impl Annotation {
         shape: &Dims,
         pitch: i64,
     ) -> Result<Dims, Error> {
-        let item_bits = to_i64(reading.dtype.itemsize_bits());
+        let item_bits = size_to_i64(reading.dtype.itemsize_bits());
         let given = match &self.strides {
             StrideRule::None => None,
             StrideRule::Order(order) => Some(extent::packed_strides(*order, shape, pitch)?),
-            StrideRule::Elements(given) => Some(in_items(fill_strides(given, shape, 1)?, pitch)?),
+            StrideRule::Elements(given) => {
+                Some(strides_in_items(fill_strides(given, shape, 1)?, pitch)?)
+            }
             StrideRule::Bytes(given) => {
-                let mut strides = fill_strides(given, shape, to_i64(reading.element_bits / 8))?;
+                let mut strides =
+                    fill_strides(given, shape, size_to_i64(reading.element_bits / 8))?;
                 for (axis, stride) in strides.iter_mut().enumerate() {
                     let bits = i128::from(*stride) * 8;
                     if bits % i128::from(item_bits) != 0 {
@@ -182,15 +185,15 @@ impl Annotation {
         let Some(layout) = &memory.layout else {
             return given.map_or_else(|| extent::packed_strides(Order::C, shape, pitch), Ok);
         };
-        let known = in_items(layout.strides.clone().check_allocated()?, pitch)?;
-        one_each(&known, shape)?;
+        let known = strides_in_items(layout.strides.clone().check_allocated()?, pitch)?;
+        check_stride_count(&known, shape)?;
         match given {
             Some(given) if given != known => {
                 let what = match self.strides {
                     StrideRule::Order(_) => "order",
                     _ => "strides",
                 };
-                Err(conflict(what, &known, &given))
+                Err(layout_conflict(what, &known, &given))
             }
             _ => Ok(known),
         }
@@ -198,7 +201,7 @@ impl Annotation {
 
     /// Sets the address of the tensor after a check that every element lies inside the memory.
     #[inline]
-    fn place(
+    fn place_in_memory(
         &self,
         descriptor: &mut Descriptor<'_>,
         memory: &LentMemory,
@@ -260,7 +263,7 @@ impl Annotation {
     }
 }
 
-fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
+fn layout_conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
     let lists = || {
         let (data, mut given) = (copy_list(data)?, copy_list(given)?);
         for hole in given.iter_mut().filter(|extent| **extent == HOLE) {
@@ -273,7 +276,7 @@ fn conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {
 
 /// Converts strides in elements to strides in items; each element has `pitch` items.
 #[inline(always)]
-fn in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
+fn strides_in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
     for (axis, stride) in strides.iter_mut().enumerate() {
         *stride = shape::check_stride(axis, i128::from(*stride) * i128::from(pitch))?;
     }
@@ -282,7 +285,7 @@ fn in_items(mut strides: Dims, pitch: i64) -> Result<Dims, Error> {
 
 /// Checks that there is one stride for each axis.
 #[inline(always)]
-fn one_each(strides: &Dims, shape: &Dims) -> Result<(), Error> {
+fn check_stride_count(strides: &Dims, shape: &Dims) -> Result<(), Error> {
     let (found, needed) = (strides.len(), shape.len());
     if found == needed {
         return Ok(());
@@ -292,7 +295,7 @@ fn one_each(strides: &Dims, shape: &Dims) -> Result<(), Error> {
 
 /// Converts a size of memory or of a type, which never exceeds `isize::MAX`.
 #[inline]
-fn to_i64(size: usize) -> i64 {
+pub(super) fn size_to_i64(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
@@ -340,7 +343,7 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
 /// Replaces each stride written `_` by the packed stride for the axis to its right; the last axis gets `unit`.
 fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
     let mut strides = given.clone().check_allocated()?;
-    one_each(&strides, shape)?;
+    check_stride_count(&strides, shape)?;
     let mut packed = i128::from(unit);
     for axis in (0..strides.len()).rev() {
         if strides[axis] == HOLE {

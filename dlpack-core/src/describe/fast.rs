@@ -1,13 +1,14 @@
 //! The fast paths of a description: valid tensors of at most six axes.
 //!
 //! ```text
-//! Annotation::over ──▶ packed ──▶ strided ──▶ general (`check`)
+//! describe_over ──▶ locate_packed ──▶ locate_strided ──▶ describe_general (`check`)
 //! ```
 //!
-//! Each returns a tensor, or `None` if it does not cover the case. `general` has every rule and error. A test compares all three.
+//! Each returns a tensor, or `None` if it does not cover the case. `describe_general` has every rule and error. A test compares all three.
 
 use core::marker::PhantomData;
 
+use crate::describe::check::size_to_i64;
 use crate::describe::descriptor::{DescriptionSource, Descriptor};
 use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::layout::Dims;
@@ -19,9 +20,9 @@ use crate::{Device, Error, Order, loan::LentMemory};
 impl Annotation {
     /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
     #[inline(always)]
-    pub(super) fn over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
-        let Some((shape, strides)) = self.packed(&memory) else {
-            return self.unpacked(memory);
+    pub(super) fn describe_over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        let Some((shape, strides)) = self.locate_packed(&memory) else {
+            return self.describe_unpacked(memory);
         };
         let descriptor = Descriptor {
             data: memory.data,
@@ -45,11 +46,11 @@ impl Annotation {
     }
 
     /// Shape and strides of a tensor that is packed in C or F order from the start of its memory and has at most [`INLINE`] axes,
-    /// as most annotations describe. Returns `None` for all other tensors and for every error, which `general` tells apart.
+    /// as most annotations describe. Returns `None` for all other tensors and for every error, which `describe_general` tells apart.
     ///
     /// Inlined into each description, so that the compiler can evaluate most conditions.
     #[inline(always)]
-    fn packed(&self, memory: &LentMemory) -> Option<(InlineDims, [i64; INLINE])> {
+    fn locate_packed(&self, memory: &LentMemory) -> Option<(InlineDims, [i64; INLINE])> {
         let dtype = memory.dtype;
         let plain = self.reading.is_none()
             && self.offset == 0
@@ -68,7 +69,9 @@ impl Annotation {
         let elements = memory.bytes.checked_div(memory.element)?;
         let mut shape = match &self.shape {
             Some(shape) => shape.inline_dims().fill_hole(elements)?,
-            None if memory.bytes % memory.element == 0 => InlineDims::single_axis(to_i64(elements)),
+            None if memory.bytes % memory.element == 0 => {
+                InlineDims::single_axis(size_to_i64(elements))
+            }
             None => return None,
         };
         let order = match &self.strides {
@@ -76,7 +79,8 @@ impl Annotation {
             StrideRule::None | StrideRule::Elements(_) => Order::C,
             StrideRule::Bytes(_) => return None,
         };
-        let mut strides = shape.packed_strides(order, to_i64(memory.axes.items()), elements)?;
+        let mut strides =
+            shape.packed_strides(order, size_to_i64(memory.axes.items()), elements)?;
         if let StrideRule::Elements(given) = &self.strides {
             let given = given.inline_dims();
             // Compared axis by axis: a comparison of arrays is a call, which would force these values into memory.
@@ -96,14 +100,14 @@ impl Annotation {
     }
 
     #[inline(never)]
-    fn unpacked<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+    fn describe_unpacked<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
         let device = self.device.unwrap_or(memory.device);
-        let Some(found) = self.strided(&memory, &reading, device) else {
-            return self.general(memory);
+        let Some(found) = self.locate_strided(&memory, &reading, device) else {
+            return self.describe_general(memory);
         };
         let dims = ShapeStrides::from_inline(found.shape, found.strides, found.rank);
-        let mut descriptor = self.descriptor(&memory, &reading, device, dims);
+        let mut descriptor = self.new_descriptor(&memory, &reading, device, dims);
         if device.device_type.is_addressable() {
             descriptor.data = memory.data.wrapping_add(found.start);
         } else {
@@ -116,7 +120,12 @@ impl Annotation {
 
     /// Describes a tensor with any layout and offset and with items of whole bytes.
     #[inline(always)]
-    fn strided(&self, memory: &LentMemory, reading: &Reading, device: Device) -> Option<Strided> {
+    fn locate_strided(
+        &self,
+        memory: &LentMemory,
+        reading: &Reading,
+        device: Device,
+    ) -> Option<LocatedTensor> {
         let (dtype, element) = (reading.dtype, reading.element_bits / 8);
         let item = dtype.itemsize_bits() / 8;
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
@@ -137,22 +146,22 @@ impl Annotation {
         }
         let layout = memory.layout.as_ref();
         let first = layout.map_or(0, |layout| layout.first);
-        let first = to_i64(first).checked_mul(to_i64(memory.element))?;
-        let skipped = self.offset.checked_mul(to_i64(element))?;
+        let first = size_to_i64(first).checked_mul(size_to_i64(memory.element))?;
+        let skipped = self.offset.checked_mul(size_to_i64(element))?;
         let start = first.checked_add(skipped)?.checked_add(self.byte_offset)?;
-        let bytes = to_i64(memory.bytes);
+        let bytes = size_to_i64(memory.bytes);
         if !(0..=bytes).contains(&start) {
             return None;
         }
         if device.device_type.is_addressable()
-            && memory.data.addr().wrapping_add(to_usize(start)) % dtype.alignment() != 0
+            && memory.data.addr().wrapping_add(size_from_i64(start)) % dtype.alignment() != 0
         {
             return None;
         }
 
-        let elements = || whole(to_usize(bytes - start), element);
+        let elements = || count_whole(size_from_i64(bytes - start), element);
         let mut shape = match (layout, &self.shape) {
-            (None, None) => InlineDims::single_axis(to_i64(elements()?)),
+            (None, None) => InlineDims::single_axis(size_to_i64(elements()?)),
             (None, Some(given)) => {
                 let given = given.inline_dims();
                 if given.has_hole() {
@@ -171,7 +180,8 @@ impl Annotation {
             }
         };
         let known = layout.map(|layout| &layout.strides);
-        let mut strides = self.inline_strides(&shape, known, to_i64(pitch), to_i64(item))?;
+        let mut strides =
+            self.inline_strides(&shape, known, size_to_i64(pitch), size_to_i64(item))?;
         shape.append(reading.axes.extents())?;
         strides.append(reading.axes.strides())?;
         if shape.len != strides.len {
@@ -193,7 +203,7 @@ impl Annotation {
                 max = max.checked_add(far)?;
             }
         }
-        let item = to_i64(item);
+        let item = size_to_i64(item);
         isize::try_from(items.checked_mul(item)?).ok()?;
         let first = start.checked_add(min.checked_mul(item)?)?;
         let end = start.checked_add(max.checked_add(1)?.checked_mul(item)?)?;
@@ -206,8 +216,8 @@ impl Annotation {
             || (reinterpreted && !memory.any_bits)
             // LAY-16: one write would show up in several elements.
             || (!is_nested && extent::may_overlap(shape.get()?, strides.get()?));
-        Some(Strided {
-            start: to_usize(start),
+        Some(LocatedTensor {
+            start: size_from_i64(start),
             shape: shape.values,
             strides: strides.values,
             rank: shape.len,
@@ -250,8 +260,8 @@ impl Annotation {
     }
 }
 
-/// The result of [`Annotation::strided`]: the start of the tensor in its memory, in bytes, and its axes.
-struct Strided {
+/// The result of [`Annotation::locate_strided`]: the start of the tensor in its memory, in bytes, and its axes.
+struct LocatedTensor {
     start: usize,
     shape: [i64; INLINE],
     strides: [i64; INLINE],
@@ -260,19 +270,13 @@ struct Strided {
 }
 
 /// The number of elements that fill these bytes, or `None` if it is not whole.
-fn whole(bytes: usize, element: usize) -> Option<usize> {
+fn count_whole(bytes: usize, element: usize) -> Option<usize> {
     (bytes % element == 0).then_some(bytes / element)
-}
-
-/// Converts a size of memory or of a type, which never exceeds `isize::MAX`.
-#[inline]
-fn to_i64(size: usize) -> i64 {
-    i64::try_from(size).unwrap_or(i64::MAX)
 }
 
 /// Converts a number that is not negative back to a size.
 #[inline]
-fn to_usize(size: i64) -> usize {
+fn size_from_i64(size: i64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
@@ -292,7 +296,9 @@ mod tests {
     fn is_strided(annotation: &Annotation, memory: &LentMemory) -> bool {
         let reading = annotation.reading.unwrap_or(Reading::of_memory(memory));
         let device = annotation.device.unwrap_or(memory.device);
-        annotation.strided(memory, &reading, device).is_some()
+        annotation
+            .locate_strided(memory, &reading, device)
+            .is_some()
     }
 
     fn assert_same(fast: &Descriptor<'_>, general: &Descriptor<'_>, annotation: &Annotation) {
@@ -315,17 +321,17 @@ mod tests {
     impl Described {
         /// Compares the results of the three functions for one annotation.
         fn compare(&mut self, annotation: &Annotation, memory: &LentMemory) {
-            let general = annotation.clone().general(memory.clone());
-            let wrong = "a fast path accepted what `general` refuses";
-            if annotation.packed(memory).is_some() {
-                let packed = annotation.clone().over(memory.clone());
-                let packed = packed.expect("`packed` describes it");
+            let general = annotation.clone().describe_general(memory.clone());
+            let wrong = "a fast path accepted what `describe_general` refuses";
+            if annotation.locate_packed(memory).is_some() {
+                let packed = annotation.clone().describe_over(memory.clone());
+                let packed = packed.expect("`locate_packed` accepted it");
                 assert_same(&packed, general.as_ref().expect(wrong), annotation);
                 self.packed += 1;
             }
             if is_strided(annotation, memory) {
-                let strided = annotation.clone().unpacked(memory.clone());
-                let strided = strided.expect("`strided` describes it");
+                let strided = annotation.clone().describe_unpacked(memory.clone());
+                let strided = strided.expect("`locate_strided` accepted it");
                 assert_same(&strided, general.as_ref().expect(wrong), annotation);
                 self.strided += 1;
             }
@@ -364,7 +370,7 @@ mod tests {
                 }),
                 ..memory.clone()
             };
-            let len = to_i64(elements.len());
+            let len = size_to_i64(elements.len());
             self.compare(annotation, &layout(&[len], &[1], 0));
             self.compare(annotation, &layout(&[3, 2], &[2, 1], 0));
             self.compare(annotation, &layout(&[2, 3], &[1, 2], 1));
@@ -474,7 +480,10 @@ mod tests {
         // Strides that repeat what the shape already implies.
         let rows = parts(Parts::new().shape([2, 3]).strides([3, 1]));
         let numbers = [0_u16; 9];
-        assert!(rows.packed(&Loan::from(&numbers[..]).memory).is_some());
+        assert!(
+            rows.locate_packed(&Loan::from(&numbers[..]).memory)
+                .is_some()
+        );
         described.compare_over(&rows, &numbers);
         assert!(
             (2_000..100_000).contains(&described.strided),
@@ -487,7 +496,7 @@ mod tests {
         let numbers = [0_u64; 3];
         let mut memory = Loan::from(&numbers[..]).memory;
         memory.data = memory.data.wrapping_add(4);
-        assert!(parts(Parts::new()).packed(&memory).is_none());
+        assert!(parts(Parts::new()).locate_packed(&memory).is_none());
         assert!(!is_strided(&parts(Parts::new()), &memory));
     }
 }

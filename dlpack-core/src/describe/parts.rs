@@ -416,7 +416,7 @@ impl<'a> Parts<'a> {
     #[inline(always)]
     pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
         // The descriptor gets the lifetime of the loan.
-        self.annotation?.over(loan.memory)
+        self.annotation?.describe_over(loan.memory)
     }
 
     /// Describes the tensor over memory that is lent for writing.
@@ -438,6 +438,6 @@ impl<'a> Parts<'a> {
         if annotation.writable && loan.memory.access.is_read_only() {
             return Err(Error::NotWritable);
         }
-        annotation.over(loan.memory)
+        annotation.describe_over(loan.memory)
     }
 }

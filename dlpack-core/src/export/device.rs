@@ -97,6 +97,6 @@ pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) ->
 /// # Errors
 ///
 /// An error of the driver.
-pub fn settle(tensor: &Managed) -> Result<(), Error> {
+pub fn wait_for_producer(tensor: &Managed) -> Result<(), Error> {
     order_consumer(&Descriptor::of_tensor(tensor)?, Consumer::Host)
 }

@@ -54,14 +54,14 @@ pub(super) fn plan_sharing(descriptor: &Descriptor<'_>) -> Option<Plan> {
 
 /// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
 #[must_use]
-pub fn unordered(device: Device) -> Option<i64> {
+pub fn unordered_stream(device: Device) -> Option<i64> {
     device.device_type.stream_api().is_some().then_some(-1)
 }
 
 /// A request for the tensor as it is, without ordering of streams.
 pub(crate) fn unordered_request(device: Device) -> ExportRequest {
     ExportRequest {
-        stream: unordered(device),
+        stream: unordered_stream(device),
         ..ExportRequest::versioned()
     }
 }
@@ -297,7 +297,7 @@ impl Managed {
             return tensor.into_legacy_in_place().into_legacy();
         }
         let request = ExportRequest {
-            stream: unordered(tensor.view().device()),
+            stream: unordered_stream(tensor.view().device()),
             ..ExportRequest::default()
         };
         tensor.into_dlpack_with(&request)?.into_legacy()

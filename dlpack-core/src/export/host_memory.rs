@@ -102,7 +102,7 @@ pub(crate) fn copy_on_host(
                 // SAFETY: items that share bytes are contiguous here, so they occupy whole bytes, `bytes` of them. They lie in
                 // memory that is borrowed for this call, and `data` is new memory of that size. `load` allows other threads to
                 // write the source.
-                unsafe { atomic::load(tensor.data, data, bytes, tensor.data.addr()) };
+                unsafe { atomic::load_bytes(tensor.data, data, bytes, tensor.data.addr()) };
             }
             None => return Err(tensor.not_contiguous()),
         }

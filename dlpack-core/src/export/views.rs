@@ -102,11 +102,11 @@ impl Managed {
 ///
 /// ```
 /// use dlpack_core::DLPack;
-/// use dlpack_core::binding::{Pick, pick};
+/// use dlpack_core::binding::{Pick, apply_picks};
 ///
 /// let image = [[1_u8, 2, 3], [4, 5, 6]];
 /// let mut backwards = image.describe()?;
-/// pick(&mut backwards, &[Pick::Index(1), Pick::Slice(0..3, -2)])?;
+/// apply_picks(&mut backwards, &[Pick::Index(1), Pick::Slice(0..3, -2)])?;
 /// assert_eq!((backwards.shape(), backwards.strides()), (&[2][..], &[-2][..]));
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
@@ -115,7 +115,7 @@ impl Managed {
 ///
 /// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`], [`Error::TooManyAxes`]; [`Error::BadStride`] if a
 /// step is 0. After an error the description must not be used.
-pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
+pub fn apply_picks(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
     described.apply_view(|view| view.apply_picks(picks))
 }
 
@@ -123,11 +123,11 @@ pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error>
 /// serialized bytes. The memory and the access to it stay the same.
 ///
 /// ```
-/// use dlpack_core::binding::recast;
+/// use dlpack_core::binding::reinterpret_bytes;
 /// use dlpack_core::{DLPack, DataType};
 ///
 /// let bytes: Vec<u8> = [1_u16, 2].into_iter().flat_map(u16::to_ne_bytes).collect();
-/// let pair = recast(bytes.into_dlpack()?, DataType::U16, &[1, 2])?;
+/// let pair = reinterpret_bytes(bytes.into_dlpack()?, DataType::U16, &[1, 2])?;
 /// assert_eq!(pair.view().to_vec::<u16>()?, [1, 2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
@@ -136,7 +136,11 @@ pub fn pick(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error>
 ///
 /// [`Error::Bytes`] if that takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`],
 /// [`Error::UnknownDataType`], and the errors of an invalid shape. The tensor is dropped then.
-pub fn recast(tensor: Managed, dtype: DataType, shape: &[i64]) -> Result<Managed, Error> {
+pub fn reinterpret_bytes(
+    tensor: Managed,
+    dtype: DataType,
+    shape: &[i64],
+) -> Result<Managed, Error> {
     reexport_changed(
         tensor,
         |described| described.reinterpret_items(dtype, shape),

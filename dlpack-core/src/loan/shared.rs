@@ -441,8 +441,8 @@ impl<T: Plain> SharedBuffer<T> {
         let from = self.range_address(index, count).cast();
         // SAFETY: `range_address` checked the range, and `self` keeps its initialised elements alive. All Rust code accesses
         // them atomically while other code may write. `to` has space for `bytes` bytes.
-        unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
-        // SAFETY: `atomic::load` wrote all `count` elements.
+        unsafe { atomic::load_bytes(from, to.cast(), bytes, align_of::<T>()) };
+        // SAFETY: `atomic::load_bytes` wrote all `count` elements.
         unsafe { make_values(to, count) };
     }
 
@@ -457,7 +457,7 @@ impl<T: Plain> SharedBuffer<T> {
         let to = self.range_address(index, count).cast();
         // SAFETY: `from` is readable by this function's contract. `range_address` checked the range, and its elements are kept
         // alive by `self`. All Rust code accesses them atomically while other code may read or write.
-        unsafe { atomic::store(from.cast(), to, count * size_of::<T>(), align_of::<T>()) };
+        unsafe { atomic::store_bytes(from.cast(), to, count * size_of::<T>(), align_of::<T>()) };
     }
 }
 

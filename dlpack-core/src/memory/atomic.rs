@@ -27,7 +27,7 @@ mod lines;
 
 pub(crate) use lines::{LINE, LINE_ALIGNMENT};
 
-use lines::{line, lines, load_line_avx, shared_lines, wide};
+use lines::{copy_line, copy_lines, copy_shared_lines, copy_wide_lines, load_line_avx};
 
 use core::mem::MaybeUninit;
 use core::ptr::copy_nonoverlapping;
@@ -159,9 +159,13 @@ instructions!(accesses);
 ///
 /// # Safety
 ///
-/// The contract of [`load`], or with `STORE` of [`store`]. `N` divides `bytes`.
+/// The contract of [`load_bytes`], or with `STORE` of [`store_bytes`]. `N` divides `bytes`.
 #[inline(always)]
-unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_words<const STORE: bool, const N: usize>(
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+) {
     // Iterators would make these steps cost more than the words.
     let mut at = 0;
     while at < bytes {
@@ -186,9 +190,14 @@ unsafe fn words<const STORE: bool, const N: usize>(from: *const u8, to: *mut u8,
 ///
 /// # Safety
 ///
-/// The contract of [`load`], or with `STORE` of [`store`].
+/// The contract of [`load_bytes`], or with `STORE` of [`store_bytes`].
 #[inline(always)]
-unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+unsafe fn copy_few<const STORE: bool>(
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+    alignment: usize,
+) {
     // A byte cannot be torn, so the largest words may copy bytes.
     let largest = match 1 << (alignment | LARGEST).trailing_zeros() {
         1 => LARGEST,
@@ -201,7 +210,7 @@ unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, ali
                 let (from, to) = (from.wrapping_add(done), to.wrapping_add(done));
                 let whole = (bytes - done) / $size * $size;
                 // SAFETY: same contract as this function's, for a part of its bytes; `$size` divides `whole`.
-                unsafe { words::<STORE, $size>(from, to, whole) };
+                unsafe { copy_words::<STORE, $size>(from, to, whole) };
                 done += whole;
             }
         )*};
@@ -214,15 +223,20 @@ unsafe fn few<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, ali
 ///
 /// # Safety
 ///
-/// The contract of [`load`], or with `STORE` of [`store`].
+/// The contract of [`load_bytes`], or with `STORE` of [`store_bytes`].
 #[inline(always)]
-unsafe fn copy<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+unsafe fn copy_bytes<const STORE: bool>(
+    from: *const u8,
+    to: *mut u8,
+    bytes: usize,
+    alignment: usize,
+) {
     if bytes <= 32 {
         // SAFETY: same contract as this function's: `from` is readable and `to` writable for `bytes` bytes.
-        unsafe { few::<STORE>(from, to, bytes, alignment) }
+        unsafe { copy_few::<STORE>(from, to, bytes, alignment) }
     } else {
         // SAFETY: same contract as this function's: `from` is readable and `to` writable for `bytes` bytes.
-        unsafe { many::<STORE>(from, to, bytes, alignment) }
+        unsafe { copy_many::<STORE>(from, to, bytes, alignment) }
     }
 }
 
@@ -230,9 +244,9 @@ unsafe fn copy<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize, al
 ///
 /// # Safety
 ///
-/// The contract of [`load`], or with `STORE` of [`store`].
+/// The contract of [`load_bytes`], or with `STORE` of [`store_bytes`].
 #[inline(never)]
-unsafe fn many<const STORE: bool>(
+unsafe fn copy_many<const STORE: bool>(
     mut from: *const u8,
     mut to: *mut u8,
     mut bytes: usize,
@@ -242,20 +256,20 @@ unsafe fn many<const STORE: bool>(
         let shared = if STORE { to.addr() } else { from.addr() };
         let front = shared.wrapping_neg() % 16;
         // SAFETY: same contract as this function's, for the first `front` of its bytes.
-        unsafe { few::<STORE>(from, to, front, alignment) };
+        unsafe { copy_few::<STORE>(from, to, front, alignment) };
         (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
         let whole = (bytes - front) / LINE * LINE;
         // SAFETY: same contract as this function's, for the `whole` bytes after `front`, which are one line or more.
-        if alignment % 2 == 0 || !unsafe { wide(from, to, whole) } {
+        if alignment % 2 == 0 || !unsafe { copy_wide_lines(from, to, whole) } {
             // SAFETY: same contract as this function's, for these bytes; the shared side begins at a multiple of 16 bytes.
-            unsafe { lines::<STORE>(from, to, whole) };
+            unsafe { copy_lines::<STORE>(from, to, whole) };
         }
         (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
         bytes -= front + whole;
         alignment = LARGEST;
     }
     // SAFETY: same contract as this function's, for the bytes that are not copied yet.
-    unsafe { few::<STORE>(from, to, bytes, alignment) };
+    unsafe { copy_few::<STORE>(from, to, bytes, alignment) };
 }
 
 /// Copies `bytes` from memory that other threads may write. If `from` has this `alignment`, numbers of it are not torn.
@@ -263,33 +277,33 @@ unsafe fn many<const STORE: bool>(
 /// # Safety
 ///
 /// `from` is readable for `bytes` initialised bytes, and `to` is writable for as many. Meanwhile Rust code writes the source only
-/// by [`store`] or atomic accesses, and does not access the destination.
+/// by [`store_bytes`] or atomic accesses, and does not access the destination.
 #[inline]
-pub(crate) unsafe fn load(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+pub(crate) unsafe fn load_bytes(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
     // SAFETY: same contract as this function's: `from` is readable, `to` is writable, and `from` is the shared side.
-    unsafe { copy::<false>(from, to, bytes, alignment) }
+    unsafe { copy_bytes::<false>(from, to, bytes, alignment) }
 }
 
 /// Copies `bytes` to memory that other threads may read and write. If `to` has this `alignment`, numbers of it are not torn.
 ///
 /// # Safety
 ///
-/// The contract of [`load`] with the sides exchanged: `to` is the shared side.
+/// The contract of [`load_bytes`] with the sides exchanged: `to` is the shared side.
 #[inline]
-pub(crate) unsafe fn store(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
+pub(crate) unsafe fn store_bytes(from: *const u8, to: *mut u8, bytes: usize, alignment: usize) {
     // SAFETY: same contract as this function's: `from` is readable, `to` is writable, and `to` is the shared side.
-    unsafe { copy::<true>(from, to, bytes, alignment) }
+    unsafe { copy_bytes::<true>(from, to, bytes, alignment) }
 }
 
 /// Copies a cache line from memory that other threads may write. No aligned number in it is torn.
 ///
 /// # Safety
 ///
-/// The contract of [`load`] for [`LINE`] bytes. `from` is a multiple of [`LINE_ALIGNMENT`].
+/// The contract of [`load_bytes`] for [`LINE`] bytes. `from` is a multiple of [`LINE_ALIGNMENT`].
 #[inline(always)]
 pub(crate) unsafe fn load_line(from: *const u8, to: *mut u8) {
     // SAFETY: same contract as this function's: `from` has a line and is aligned, and `to` is writable for a line.
-    unsafe { line::<false>(from, to) }
+    unsafe { copy_line::<false>(from, to) }
 }
 
 /// Copies a cache line as [`load_line`] does. With `AVX`, the code is compiled for processors with AVX.
@@ -304,7 +318,7 @@ pub(crate) unsafe fn load_line_by<const AVX: bool>(from: *const u8, to: *mut u8)
         unsafe { load_line_avx(from, to) }
     } else {
         // SAFETY: same contract as this function's: `from` has a line and is aligned, and `to` is writable for a line.
-        unsafe { line::<false>(from, to) }
+        unsafe { copy_line::<false>(from, to) }
     }
 }
 
@@ -312,11 +326,11 @@ pub(crate) unsafe fn load_line_by<const AVX: bool>(from: *const u8, to: *mut u8)
 ///
 /// # Safety
 ///
-/// The contract of [`store`] for [`LINE`] bytes. `to` is a multiple of [`LINE_ALIGNMENT`].
+/// The contract of [`store_bytes`] for [`LINE`] bytes. `to` is a multiple of [`LINE_ALIGNMENT`].
 #[inline(always)]
 pub(crate) unsafe fn store_line(from: *const u8, to: *mut u8) {
     // SAFETY: same contract as this function's: `from` has a line, and `to` is aligned and writable for a line.
-    unsafe { line::<true>(from, to) }
+    unsafe { copy_line::<true>(from, to) }
 }
 
 /// Copies `bytes` if other threads may read and write both sides. If both are the same memory, it is unspecified which bytes are
@@ -324,8 +338,8 @@ pub(crate) unsafe fn store_line(from: *const u8, to: *mut u8) {
 ///
 /// # Safety
 ///
-/// The contract of [`load`] for `from` and of [`store`] for `to`, except that both sides may be the same memory.
-pub(crate) unsafe fn transfer(
+/// The contract of [`load_bytes`] for `from` and of [`store_bytes`] for `to`, except that both sides may be the same memory.
+pub(crate) unsafe fn transfer_bytes(
     mut from: *const u8,
     mut to: *mut u8,
     mut bytes: usize,
@@ -337,9 +351,9 @@ pub(crate) unsafe fn transfer(
         for done in (0..bytes).step_by(2048) {
             let few = usize::min(2048, bytes - done);
             // SAFETY: `from` is readable by this function's contract. `block` is local and has 2048 bytes.
-            unsafe { load(from.wrapping_add(done), block, few, alignment) };
-            // SAFETY: `load` has initialised these bytes of `block`, and `to` is writable by this function's contract.
-            unsafe { store(block, to.wrapping_add(done), few, alignment) };
+            unsafe { load_bytes(from.wrapping_add(done), block, few, alignment) };
+            // SAFETY: `load_bytes` has initialised these bytes of `block`, and `to` is writable by this function's contract.
+            unsafe { store_bytes(block, to.wrapping_add(done), few, alignment) };
         }
     };
     if (from.addr() ^ to.addr()) % LINE_ALIGNMENT == 0 && bytes >= 4 * LINE {
@@ -348,7 +362,7 @@ pub(crate) unsafe fn transfer(
         through_block(from, to, front);
         (from, to) = (from.wrapping_add(front), to.wrapping_add(front));
         // SAFETY: same contract as this function's, for one line or more; both sides begin at multiples of 16 bytes.
-        if unsafe { shared_lines(from, to, whole) } {
+        if unsafe { copy_shared_lines(from, to, whole) } {
             (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole));
             bytes -= whole;
         }

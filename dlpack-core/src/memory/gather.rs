@@ -1,6 +1,6 @@
 //! Copies strided elements into contiguous memory.
 //!
-//! Safe code plans a copy, and few unsafe moves carry it out. [`Route::new`] reduces shape and strides to what matters: axes of
+//! Safe code plans a copy, and few unsafe moves carry it out. [`CopyPlan::new`] reduces shape and strides to what matters: axes of
 //! extent 1 are dropped, axes that continue each other are merged, and the longest run of bytes that is contiguous on both sides
 //! becomes the *item* that is moved at once. A contiguous array is then a single item, a crop is a grid of rows, and an array of
 //! RGB pixels is a grid of 3-byte items.
@@ -19,7 +19,9 @@
 
 use core::marker::PhantomData;
 
-use crate::memory::moves::{Alone, Axis, Bytes, Item, Reads, Shared, Unit, signed};
+use crate::memory::moves::{
+    Axis, Bytes, Item, PlainReads, Reads, SharedReads, Unit, bytes_to_isize,
+};
 
 /// Copies a strided array to `dst`, in row-major order without gaps.
 ///
@@ -34,11 +36,11 @@ use crate::memory::moves::{Alone, Axis, Bytes, Item, Reads, Shared, Unit, signed
 /// 2. `dst` is writable for `itemsize` times the product of `shape` bytes, and none of these bytes belongs to an item of the
 ///    source.
 /// 3. Meanwhile no other code accesses the destination or writes an item of the source. If the source is `shared`, Rust code may
-///    write it by `atomic::store` or atomic accesses, and other code by any means.
+///    write it by `atomic::store_bytes` or atomic accesses, and other code by any means.
 ///
 /// The pointers are not used if an extent or `itemsize` is 0.
 #[inline]
-pub(crate) unsafe fn gather(
+pub(crate) unsafe fn gather_items(
     src: *const u8,
     shape: &[i64],
     strides: &[i64],
@@ -48,11 +50,11 @@ pub(crate) unsafe fn gather(
 ) {
     if shared {
         let alignment = common_alignment(src, itemsize);
-        // SAFETY: same contract as this function's for a `shared` source, which `Shared` reads by `atomic`.
-        unsafe { gather_by(Shared(alignment), src, shape, strides, itemsize, dst) }
+        // SAFETY: same contract as this function's for a `shared` source, which `SharedReads` reads by `atomic`.
+        unsafe { gather_with(SharedReads(alignment), src, shape, strides, itemsize, dst) }
     } else {
         // SAFETY: same contract as this function's; the source is not `shared`, so no other code writes it.
-        unsafe { gather_by(Alone, src, shape, strides, itemsize, dst) }
+        unsafe { gather_with(PlainReads, src, shape, strides, itemsize, dst) }
     }
 }
 
@@ -63,12 +65,12 @@ fn common_alignment(first: *const u8, itemsize: usize) -> usize {
     1 << (first.addr() | itemsize | 8).trailing_zeros()
 }
 
-/// Copies a strided array as [`gather`] does, with reads by `reads`.
+/// Copies a strided array as [`gather_items`] does, with reads by `reads`.
 ///
 /// # Safety
 ///
-/// The contract of [`gather`]. `reads` may read the source.
-unsafe fn gather_by<R: Reads>(
+/// The contract of [`gather_items`]. `reads` may read the source.
+unsafe fn gather_with<R: Reads>(
     reads: R,
     src: *const u8,
     shape: &[i64],
@@ -85,10 +87,10 @@ unsafe fn gather_by<R: Reads>(
         many = [Axis::ONCE; MAX_AXES];
         &mut many
     };
-    if let Some(route) = Route::new(shape, strides, itemsize, axes) {
+    if let Some(plan) = CopyPlan::new(shape, strides, itemsize, axes) {
         // SAFETY: the loops reach the items of this array, which are readable by contract, and in row-major order the first
         // `itemsize` times product of `shape` bytes of `dst`, which are writable by contract.
-        unsafe { route.run(reads, src, dst) }
+        unsafe { plan.run_loops(reads, src, dst) }
     }
 }
 
@@ -96,12 +98,12 @@ unsafe fn gather_by<R: Reads>(
 /// than 2^63.
 const MAX_AXES: usize = 63;
 
-/// The number of loops that nearly all arrays need at most; at least the two that a route always has.
+/// The number of loops that nearly all arrays need at most; at least the two that a plan always has.
 const FEW_AXES: usize = 8;
 
 /// The loops of a copy, innermost first, around the move of one item.
 #[derive(Debug)]
-struct Route<'a> {
+struct CopyPlan<'a> {
     /// The number of bytes of the largest piece that is contiguous on both sides.
     item: usize,
     axes: &'a mut [Axis],
@@ -110,7 +112,7 @@ struct Route<'a> {
     tile: Option<[usize; 2]>,
 }
 
-impl<'a> Route<'a> {
+impl<'a> CopyPlan<'a> {
     /// Plans the loops for a copy to row-major order, and stores them in `axes`, which are all [`Axis::ONCE`] before. Returns
     /// `None` if there is nothing to copy.
     fn new(shape: &[i64], strides: &[i64], itemsize: usize, axes: &'a mut [Axis]) -> Option<Self> {
@@ -118,37 +120,37 @@ impl<'a> Route<'a> {
         if itemsize == 0 || shape.contains(&0) {
             return None;
         }
-        let mut route = Self {
+        let mut plan = Self {
             item: itemsize,
             axes,
             count: 0,
             tile: None,
         };
-        let mut dst = signed(itemsize);
+        let mut dst = bytes_to_isize(itemsize);
         for (&extent, &stride) in shape.iter().zip(strides).rev() {
             if extent != 1 {
                 // The item at index 1 is in the same allocation, so its distance is an isize.
                 let src = isize::try_from(stride).expect("an item is within reach");
-                let src = src * signed(itemsize);
+                let src = src * bytes_to_isize(itemsize);
                 let extent = usize::try_from(extent).expect("an extent is not negative");
-                route.push(Axis {
+                plan.push(Axis {
                     extent,
                     src,
                     dst,
                     turn: 0,
                 });
-                dst *= signed(extent);
+                dst *= bytes_to_isize(extent);
             }
         }
-        route.choose_tile();
-        Some(route)
+        plan.choose_tile();
+        Some(plan)
     }
 
     /// Adds a loop around the others, or extends the outermost one if the new one only continues it.
     fn push(&mut self, axis: Axis) {
         match self.axes[..self.count].last_mut() {
-            None if axis.src == signed(self.item) => self.item *= axis.extent,
-            Some(outer) if axis.src == outer.src * signed(outer.extent) => {
+            None if axis.src == bytes_to_isize(self.item) => self.item *= axis.extent,
+            Some(outer) if axis.src == outer.src * bytes_to_isize(outer.extent) => {
                 outer.extent *= axis.extent;
             }
             _ => {
@@ -197,20 +199,20 @@ impl<'a> Route<'a> {
     /// 1. Every item that the loops reach from `src` is readable by `reads`.
     /// 2. Every item that the loops reach from `dst` is writable and shares no byte with an item of the source.
     /// 3. Meanwhile no other code accesses the destination, and other code writes the source only as `reads` allows.
-    unsafe fn run<R: Reads>(self, reads: R, src: *const u8, dst: *mut u8) {
+    unsafe fn run_loops<R: Reads>(self, reads: R, src: *const u8, dst: *mut u8) {
         if self.count == 0 {
             // SAFETY: same contract as this function's, for its single item.
-            return unsafe { reads.bytes(src, dst, self.item) };
+            return unsafe { reads.read_bytes(src, dst, self.item) };
         }
         macro_rules! by_size {
             ($($size:literal: $number:ty),+) => {
                 match self.item {
                     // SAFETY: same contract as this function's; the number has the size of the item.
-                    $($size if reads.suits(align_of::<$number>()) => unsafe {
-                        self.walk(&Unit::<$number, R>(PhantomData, reads), src, dst)
+                    $($size if reads.suits_alignment(align_of::<$number>()) => unsafe {
+                        self.move_all(&Unit::<$number, R>(PhantomData, reads), src, dst)
                     },)+
                     // SAFETY: same contract as this function's; `Bytes` moves items of this size.
-                    size => unsafe { self.walk(&Bytes(size, reads), src, dst) },
+                    size => unsafe { self.move_all(&Bytes(size, reads), src, dst) },
                 }
             };
         }
@@ -224,8 +226,8 @@ impl<'a> Route<'a> {
     ///
     /// # Safety
     ///
-    /// The contract of [`Route::run`]. `item` moves `self.item` bytes.
-    unsafe fn walk(self, item: &dyn Item, mut src: *const u8, mut dst: *mut u8) {
+    /// The contract of [`CopyPlan::run_loops`]. `item` moves `self.item` bytes.
+    unsafe fn move_all(self, item: &dyn Item, mut src: *const u8, mut dst: *mut u8) {
         let [inner, second, outer @ ..] = self.axes else {
             unreachable!("there is room for two axes and more");
         };
@@ -234,16 +236,17 @@ impl<'a> Route<'a> {
             if let Some([rows, width]) = self.tile {
                 for i in (0..inner.extent).step_by(rows) {
                     for j in (0..second.extent).step_by(width) {
-                        let (row, column) = (inner.part(i, rows), second.part(j, width));
-                        let src = second.read(inner.read(src, i), j);
-                        let dst = second.write(inner.write(dst, i), j);
+                        let (row, column) =
+                            (inner.take_turns(i, rows), second.take_turns(j, width));
+                        let src = second.advance_src(inner.advance_src(src, i), j);
+                        let dst = second.advance_dst(inner.advance_dst(dst, i), j);
                         // SAFETY: the tile is a part of the loops, and this function's contract covers all their items.
-                        unsafe { item.tile(row, column, src, dst) };
+                        unsafe { item.move_tile(row, column, src, dst) };
                     }
                 }
             } else {
                 // SAFETY: these rows are a part of the loops, and this function's contract covers all their items.
-                unsafe { item.rows(*inner, *second, src, dst) };
+                unsafe { item.move_rows(*inner, *second, src, dst) };
             }
             // Advances the outer loops to their next iteration, like an odometer.
             let mut level = 0;
@@ -253,7 +256,7 @@ impl<'a> Route<'a> {
                 };
                 axis.turn += 1;
                 if axis.turn < axis.extent {
-                    (src, dst) = (axis.read(src, 1), axis.write(dst, 1));
+                    (src, dst) = (axis.advance_src(src, 1), axis.advance_dst(dst, 1));
                     break;
                 }
                 let back = Axis {
@@ -262,7 +265,7 @@ impl<'a> Route<'a> {
                     ..*axis
                 };
                 let turns = axis.extent - 1;
-                (src, dst) = (back.read(src, turns), back.write(dst, turns));
+                (src, dst) = (back.advance_src(src, turns), back.advance_dst(dst, turns));
                 axis.turn = 0;
                 level += 1;
             }

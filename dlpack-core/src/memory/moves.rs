@@ -27,7 +27,7 @@ impl Axis {
 
     /// The iterations from `start` on: `most` of them, or all that are left.
     #[inline(always)]
-    pub(super) fn part(self, start: usize, most: usize) -> Self {
+    pub(super) fn take_turns(self, start: usize, most: usize) -> Self {
         Self {
             extent: most.min(self.extent - start),
             ..self
@@ -36,19 +36,19 @@ impl Axis {
 
     /// The source address after `turns` iterations.
     #[inline(always)]
-    pub(super) fn read(self, src: *const u8, turns: usize) -> *const u8 {
+    pub(super) fn advance_src(self, src: *const u8, turns: usize) -> *const u8 {
         src.wrapping_offset(self.src.wrapping_mul(turns as isize))
     }
 
     /// The destination address after `turns` iterations.
     #[inline(always)]
-    pub(super) fn write(self, dst: *mut u8, turns: usize) -> *mut u8 {
+    pub(super) fn advance_dst(self, dst: *mut u8, turns: usize) -> *mut u8 {
         dst.wrapping_offset(self.dst.wrapping_mul(turns as isize))
     }
 }
 
 /// Converts a number of bytes within an allocation to a signed distance.
-pub(super) fn signed(bytes: usize) -> isize {
+pub(super) fn bytes_to_isize(bytes: usize) -> isize {
     isize::try_from(bytes).expect("an allocation is at most isize::MAX bytes")
 }
 
@@ -57,8 +57,8 @@ pub(super) trait Reads: Copy {
     /// Whether one read may join several numbers of more than a byte in a word.
     const JOINS: bool;
 
-    /// Whether [`Reads::number`] may read numbers of this alignment.
-    fn suits(self, alignment: usize) -> bool;
+    /// Whether [`Reads::read_number`] may read numbers of this alignment.
+    fn suits_alignment(self, alignment: usize) -> bool;
 
     /// Reads a value from any address.
     ///
@@ -66,36 +66,36 @@ pub(super) trait Reads: Copy {
     ///
     /// `src` is readable for the size of `U`, a plain number or an array of them. Other threads write there only as `Self`
     /// allows.
-    unsafe fn number<U>(self, src: *const u8) -> U;
+    unsafe fn read_number<U>(self, src: *const u8) -> U;
 
     /// Copies bytes from any address.
     ///
     /// # Safety
     ///
-    /// The contract of [`Reads::number`] for `bytes` bytes. `dst` is writable for as many bytes, none of which is read.
-    unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize);
+    /// The contract of [`Reads::read_number`] for `bytes` bytes. `dst` is writable for as many bytes, none of which is read.
+    unsafe fn read_bytes(self, src: *const u8, dst: *mut u8, bytes: usize);
 }
 
 /// Plain reads of a source that no other thread writes.
 #[derive(Clone, Copy)]
-pub(super) struct Alone;
+pub(super) struct PlainReads;
 
-impl Reads for Alone {
+impl Reads for PlainReads {
     const JOINS: bool = true;
 
     #[inline(always)]
-    fn suits(self, _: usize) -> bool {
+    fn suits_alignment(self, _: usize) -> bool {
         true
     }
 
     #[inline(always)]
-    unsafe fn number<U>(self, src: *const u8) -> U {
+    unsafe fn read_number<U>(self, src: *const u8) -> U {
         // SAFETY: `src` is readable for a `U` by this function's contract. Any bytes are a `U`, and the read needs no alignment.
         unsafe { src.cast::<U>().read_unaligned() }
     }
 
     #[inline(always)]
-    unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
+    unsafe fn read_bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
         // SAFETY: by this function's contract both sides are valid for `bytes` bytes and do not overlap. Bytes need no alignment.
         unsafe { copy_nonoverlapping(src, dst, bytes) }
     }
@@ -103,30 +103,30 @@ impl Reads for Alone {
 
 /// Reads of a source that other threads may write. Items lie at multiples of this power of two; numbers so aligned are not torn.
 #[derive(Clone, Copy)]
-pub(super) struct Shared(pub(super) usize);
+pub(super) struct SharedReads(pub(super) usize);
 
-impl Reads for Shared {
+impl Reads for SharedReads {
     const JOINS: bool = false;
 
     #[inline(always)]
-    fn suits(self, alignment: usize) -> bool {
+    fn suits_alignment(self, alignment: usize) -> bool {
         self.0 == 1 || self.0 >= alignment
     }
 
     #[inline(always)]
-    unsafe fn number<U>(self, src: *const u8) -> U {
+    unsafe fn read_number<U>(self, src: *const u8) -> U {
         let mut value = MaybeUninit::<U>::uninit();
         let (dst, bytes) = (value.as_mut_ptr().cast(), size_of::<U>());
         // SAFETY: by this function's contract `src` is readable, and Rust code writes it only by `atomic`. `value` is local.
-        unsafe { atomic::load(src, dst, bytes, align_of::<U>()) };
-        // SAFETY: `load` wrote every byte, and any bytes are a `U`.
+        unsafe { atomic::load_bytes(src, dst, bytes, align_of::<U>()) };
+        // SAFETY: `load_bytes` wrote every byte, and any bytes are a `U`.
         unsafe { value.assume_init() }
     }
 
     #[inline(never)]
-    unsafe fn bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
+    unsafe fn read_bytes(self, src: *const u8, dst: *mut u8, bytes: usize) {
         // SAFETY: by this function's contract `src` is readable, `dst` is writable, and Rust code writes `src` only by `atomic`.
-        unsafe { atomic::load(src, dst, bytes, self.0) }
+        unsafe { atomic::load_bytes(src, dst, bytes, self.0) }
     }
 }
 
@@ -139,16 +139,16 @@ pub(super) trait Item {
     /// 1. The item of each iteration of both loops is readable by the [`Reads`] of `Self`.
     /// 2. The item of the destination is writable and shares no byte with an item of the source. The items of the destination
     ///    have no gaps along `inner`.
-    unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8);
+    unsafe fn move_rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8);
 
     /// Moves the items of two nested loops, in any order.
     ///
     /// # Safety
     ///
-    /// The contract of [`Item::rows`].
-    unsafe fn tile(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    /// The contract of [`Item::move_rows`].
+    unsafe fn move_tile(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         // SAFETY: same contract as this function's: the items of both loops are readable and writable.
-        unsafe { self.rows(inner, second, src, dst) }
+        unsafe { self.move_rows(inner, second, src, dst) }
     }
 }
 
@@ -157,13 +157,15 @@ pub(super) trait Item {
 pub(super) struct Bytes<R>(pub(super) usize, pub(super) R);
 
 impl<R: Reads> Item for Bytes<R> {
-    unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn move_rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         let Self(bytes, reads) = *self;
         for j in 0..second.extent {
-            let (src, dst) = (second.read(src, j), second.write(dst, j));
+            let (src, dst) = (second.advance_src(src, j), second.advance_dst(dst, j));
             for i in 0..inner.extent {
                 // SAFETY: by this function's contract the item of each iteration is readable and writable.
-                unsafe { reads.bytes(inner.read(src, i), inner.write(dst, i), bytes) };
+                unsafe {
+                    reads.read_bytes(inner.advance_src(src, i), inner.advance_dst(dst, i), bytes)
+                };
             }
         }
     }
@@ -179,7 +181,7 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     /// Whether several items fill whole registers.
     const FILLS_WORDS: bool = matches!(Self::SIZE, 1 | 2 | 4 | 8);
 
-    /// The side of the squares that [`Unit::square`] transposes; 0 if rows of single loads are no slower.
+    /// The side of the squares that [`Unit::transpose_square`] transposes; 0 if rows of single loads are no slower.
     pub(super) const SIDE: usize = match Self::SIZE {
         1 => 8,
         2 if R::JOINS => 4,
@@ -193,7 +195,7 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ///
     /// `dst` is writable for the size of `U`.
     #[inline(always)]
-    unsafe fn store<U>(value: U, dst: *mut u8) {
+    unsafe fn write_value<U>(value: U, dst: *mut u8) {
         // SAFETY: `dst` is writable for a `U` by this function's contract, and the write needs no alignment.
         unsafe { dst.cast::<U>().write_unaligned(value) }
     }
@@ -202,31 +204,31 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ///
     /// # Safety
     ///
-    /// The contract of [`Item::rows`] for this item.
+    /// The contract of [`Item::move_rows`] for this item.
     #[inline(always)]
-    unsafe fn one(&self, src: *const u8, dst: *mut u8) {
+    unsafe fn move_item(&self, src: *const u8, dst: *mut u8) {
         // SAFETY: the item at `src` is readable by this function's contract.
-        let item: T = unsafe { self.1.number(src) };
+        let item: T = unsafe { self.1.read_number(src) };
         // SAFETY: the item at `dst` is writable by this function's contract.
-        unsafe { Self::store(item, dst) }
+        unsafe { Self::write_value(item, dst) }
     }
 
     /// Moves the items of one loop.
     ///
     /// # Safety
     ///
-    /// The contract of [`Item::rows`] for this row.
+    /// The contract of [`Item::move_rows`] for this row.
     #[inline(always)]
-    unsafe fn row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn move_row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
         // A large item fills a register by itself, so joining several gains nothing.
         if axis.extent < 8 || Self::SIZE >= 16 {
             for i in 0..axis.extent {
                 // SAFETY: by this function's contract the item of each iteration is readable and writable.
-                unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
+                unsafe { self.move_item(axis.advance_src(src, i), axis.advance_dst(dst, i)) };
             }
         } else {
             // SAFETY: same contract as this function's: the items of the row are readable and writable.
-            unsafe { self.long_row(axis, src, dst) }
+            unsafe { self.move_long_row(axis, src, dst) }
         }
     }
 
@@ -234,9 +236,9 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ///
     /// # Safety
     ///
-    /// The contract of [`Unit::row`].
+    /// The contract of [`Unit::move_row`].
     #[inline(always)]
-    unsafe fn chunks<const N: usize>(
+    unsafe fn move_chunks<const N: usize>(
         &self,
         axis: Axis,
         src: *const u8,
@@ -245,63 +247,63 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ) {
         let whole = axis.extent - axis.extent % N;
         for i in (0..whole).step_by(N) {
-            let items = read(axis.read(src, i));
+            let items = read(axis.advance_src(src, i));
             // SAFETY: by this function's contract the `N` items from this iteration on are writable and have no gaps.
-            unsafe { Self::store(items, axis.write(dst, i)) };
+            unsafe { Self::write_value(items, axis.advance_dst(dst, i)) };
         }
         for i in whole..axis.extent {
             // SAFETY: by this function's contract the item of each iteration is readable and writable.
-            unsafe { self.one(axis.read(src, i), axis.write(dst, i)) };
+            unsafe { self.move_item(axis.advance_src(src, i), axis.advance_dst(dst, i)) };
         }
     }
 
-    /// Moves a row of 8 items or more, for [`Unit::row`].
+    /// Moves a row of 8 items or more, for [`Unit::move_row`].
     ///
     /// Never inlined: inside the loops of some callers, the compiler does not merge the stores of a chunk.
     ///
     /// # Safety
     ///
-    /// The contract of [`Unit::row`].
+    /// The contract of [`Unit::move_row`].
     #[inline(never)]
-    unsafe fn long_row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
-        if Self::FILLS_WORDS && axis.src == -signed(Self::SIZE) {
+    unsafe fn move_long_row(&self, axis: Axis, src: *const u8, dst: *mut u8) {
+        if Self::FILLS_WORDS && axis.src == -bytes_to_isize(Self::SIZE) {
             let reversed = |src| {
                 // SAFETY: these are 16 items of the row, and the one at `src` is the last in memory.
-                let mut items: [T; 16] = unsafe { self.1.number(axis.read(src, 15)) };
+                let mut items: [T; 16] = unsafe { self.1.read_number(axis.advance_src(src, 15)) };
                 items.reverse();
                 items
             };
             // SAFETY: same contract as this function's; `reversed` reads only items of the row.
-            unsafe { self.chunks(axis, src, dst, reversed) }
+            unsafe { self.move_chunks(axis, src, dst, reversed) }
         } else if axis.src == 0 && Self::SIZE == 1 {
             // SAFETY: the item at `src` is readable by this function's contract.
-            let byte = unsafe { self.1.number(src) };
+            let byte = unsafe { self.1.read_number(src) };
             // SAFETY: by this function's contract the items of the row are writable. They are bytes without gaps.
             unsafe { dst.write_bytes(byte, axis.extent) }
         } else if Self::FILLS_WORDS && axis.src == 0 {
             // SAFETY: the item at `src` is readable by this function's contract.
-            let item: T = unsafe { self.1.number(src) };
+            let item: T = unsafe { self.1.read_number(src) };
             // SAFETY: same contract as this function's: the items of the row are readable and writable.
-            unsafe { self.chunks(axis, src, dst, |_| [item; 16]) }
+            unsafe { self.move_chunks(axis, src, dst, |_| [item; 16]) }
         } else {
             let each = |src| {
                 from_fn(|i| {
-                    // SAFETY: `chunks` passes the address of the first of 8 items of the row, and this is one of them.
-                    unsafe { self.1.number(axis.read(src, i)) }
+                    // SAFETY: `move_chunks` passes the address of the first of 8 items of the row, and this is one of them.
+                    unsafe { self.1.read_number(axis.advance_src(src, i)) }
                 })
             };
             // SAFETY: same contract as this function's; `each` reads only items of the row.
-            unsafe { self.chunks::<8>(axis, src, dst, each) }
+            unsafe { self.move_chunks::<8>(axis, src, dst, each) }
         }
     }
 
-    /// Moves the items of [`Item::rows`] column by column, from iteration `first` of `inner` on.
+    /// Moves the items of [`Item::move_rows`] column by column, from iteration `first` of `inner` on.
     ///
     /// # Safety
     ///
-    /// The contract of [`Item::rows`].
+    /// The contract of [`Item::move_rows`].
     #[inline(always)]
-    unsafe fn columns(
+    unsafe fn move_columns(
         &self,
         inner: Axis,
         first: usize,
@@ -310,10 +312,10 @@ impl<T: Copy, R: Reads> Unit<T, R> {
         dst: *mut u8,
     ) {
         for i in first..inner.extent {
-            let (src, dst) = (inner.read(src, i), inner.write(dst, i));
+            let (src, dst) = (inner.advance_src(src, i), inner.advance_dst(dst, i));
             for j in 0..second.extent {
                 // SAFETY: by this function's contract the item of each iteration is readable and writable.
-                unsafe { self.one(second.read(src, j), second.write(dst, j)) };
+                unsafe { self.move_item(second.advance_src(src, j), second.advance_dst(dst, j)) };
             }
         }
     }
@@ -322,34 +324,34 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ///
     /// # Safety
     ///
-    /// The contract of [`Item::tile`]. The source has no gaps along `second`.
+    /// The contract of [`Item::move_tile`]. The source has no gaps along `second`.
     #[inline(always)]
-    unsafe fn square(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn transpose_square(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         match Self::SIDE {
             // SAFETY: same contract as this function's; 8 items fill a `u64`.
-            8 => unsafe { self.square_of_words::<8>(inner, second, src, dst) },
+            8 => unsafe { self.transpose_words::<8>(inner, second, src, dst) },
             // SAFETY: same contract as this function's; 4 items fill a `u64`.
-            4 => unsafe { self.square_of_words::<4>(inner, second, src, dst) },
+            4 => unsafe { self.transpose_words::<4>(inner, second, src, dst) },
             _ => {
                 // SAFETY: two items of the source are readable here by contract, without gaps along `second`.
-                let [a, b]: [T; 2] = unsafe { self.1.number(src) };
+                let [a, b]: [T; 2] = unsafe { self.1.read_number(src) };
                 // SAFETY: two items of the source are readable at the next iteration of `inner`, without gaps along `second`.
-                let [c, d]: [T; 2] = unsafe { self.1.number(inner.read(src, 1)) };
+                let [c, d]: [T; 2] = unsafe { self.1.read_number(inner.advance_src(src, 1)) };
                 // SAFETY: two items of the destination are writable here by contract, without gaps along `inner`.
-                unsafe { Self::store([a, c], dst) };
+                unsafe { Self::write_value([a, c], dst) };
                 // SAFETY: two items of the destination are writable by contract at the next iteration of `second`.
-                unsafe { Self::store([b, d], second.write(dst, 1)) };
+                unsafe { Self::write_value([b, d], second.advance_dst(dst, 1)) };
             }
         }
     }
 
-    /// Moves the square of [`Unit::square`] if `SIDE` items fill a `u64`.
+    /// Moves the square of [`Unit::transpose_square`] if `SIDE` items fill a `u64`.
     ///
     /// # Safety
     ///
-    /// The contract of [`Unit::square`].
+    /// The contract of [`Unit::transpose_square`].
     #[inline(always)]
-    unsafe fn square_of_words<const SIDE: usize>(
+    unsafe fn transpose_words<const SIDE: usize>(
         &self,
         inner: Axis,
         second: Axis,
@@ -358,11 +360,11 @@ impl<T: Copy, R: Reads> Unit<T, R> {
     ) {
         let words = from_fn(|i| {
             // SAFETY: `SIDE` items of the source are readable by contract, without gaps along `second`.
-            u64::from_le(unsafe { self.1.number(inner.read(src, i)) })
+            u64::from_le(unsafe { self.1.read_number(inner.advance_src(src, i)) })
         });
-        for (j, word) in transposed::<SIDE>(words).into_iter().enumerate() {
+        for (j, word) in transpose_bits::<SIDE>(words).into_iter().enumerate() {
             // SAFETY: `SIDE` items of the destination are writable by contract, without gaps along `inner`.
-            unsafe { Self::store(word.to_le(), second.write(dst, j)) };
+            unsafe { Self::write_value(word.to_le(), second.advance_dst(dst, j)) };
         }
     }
 }
@@ -371,7 +373,7 @@ impl<T: Copy, R: Reads> Unit<T, R> {
 ///
 /// Swaps the upper right quarter with the lower left one, then does this within each quarter, and so on.
 #[inline(always)]
-pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SIDE] {
+pub(super) fn transpose_bits<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SIDE] {
     let mut half = SIDE / 2;
     while half > 0 {
         let bits = half * 64 / SIDE;
@@ -391,41 +393,48 @@ pub(super) fn transposed<const SIDE: usize>(mut words: [u64; SIDE]) -> [u64; SID
 }
 
 impl<T: Copy, R: Reads> Item for Unit<T, R> {
-    unsafe fn rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn move_rows(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         for j in 0..second.extent {
             // SAFETY: by this function's contract the items of each row are readable and writable.
-            unsafe { self.row(inner, second.read(src, j), second.write(dst, j)) };
+            unsafe {
+                self.move_row(
+                    inner,
+                    second.advance_src(src, j),
+                    second.advance_dst(dst, j),
+                )
+            };
         }
     }
 
-    unsafe fn tile(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
+    unsafe fn move_tile(&self, inner: Axis, second: Axis, src: *const u8, dst: *mut u8) {
         // First the part of the tile that squares cover.
         let (mut columns, mut rows) = (0, 0);
-        if Self::SIDE > 0 && second.src == signed(Self::SIZE) && inner.extent >= Self::SIDE {
+        if Self::SIDE > 0 && second.src == bytes_to_isize(Self::SIZE) && inner.extent >= Self::SIDE
+        {
             columns = inner.extent - inner.extent % Self::SIDE;
             rows = second.extent - second.extent % Self::SIDE;
             for j in (0..rows).step_by(Self::SIDE) {
                 for i in (0..columns).step_by(Self::SIDE) {
-                    let src = second.read(inner.read(src, i), j);
-                    let dst = second.write(inner.write(dst, i), j);
+                    let src = second.advance_src(inner.advance_src(src, i), j);
+                    let dst = second.advance_dst(inner.advance_dst(dst, i), j);
                     // SAFETY: the square is a part of the tile. `second.src` is the size of an item, so the source has no gaps.
-                    unsafe { self.square(inner, second, src, dst) };
+                    unsafe { self.transpose_square(inner, second, src, dst) };
                 }
             }
         }
         // Then the rest of the rows that squares cover in part: only a few items, so column by column.
-        let part = second.part(0, rows);
+        let part = second.take_turns(0, rows);
         // SAFETY: same contract as this function's, for the columns that squares do not cover.
-        unsafe { self.columns(inner, columns, part, src, dst) };
+        unsafe { self.move_columns(inner, columns, part, src, dst) };
         // Then the other rows, also column by column if they have only a few bytes.
-        let part = second.part(rows, usize::MAX);
-        let (src, dst) = (second.read(src, rows), second.write(dst, rows));
+        let part = second.take_turns(rows, usize::MAX);
+        let (src, dst) = (second.advance_src(src, rows), second.advance_dst(dst, rows));
         if inner.extent < 8 && Self::SIZE < 16 {
             // SAFETY: same contract as this function's, for the rows that squares do not cover.
-            unsafe { self.columns(inner, 0, part, src, dst) };
+            unsafe { self.move_columns(inner, 0, part, src, dst) };
         } else {
             // SAFETY: same contract as this function's, for the rows that squares do not cover.
-            unsafe { self.rows(inner, part, src, dst) };
+            unsafe { self.move_rows(inner, part, src, dst) };
         }
     }
 }

@@ -147,7 +147,7 @@ impl<T: Plain> Access<T> for PlainAccess {
     unsafe fn load(from: *const u8, to: *mut T, count: usize) {
         let bytes = count * size_of::<T>();
         // SAFETY: so many elements, which Rust code writes atomically, and space for as many.
-        unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
+        unsafe { atomic::load_bytes(from, to.cast(), bytes, align_of::<T>()) };
         // SAFETY: their bytes were just written.
         unsafe { make_values(to, count) };
     }
@@ -162,7 +162,7 @@ impl<T: Plain> Access<T> for PlainAccess {
     unsafe fn store(to: *mut u8, elements: &[T]) {
         let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
         // SAFETY: the caller's promise, for as many bytes as there are to be read.
-        unsafe { atomic::store(from, to, bytes, align_of::<T>()) };
+        unsafe { atomic::store_bytes(from, to, bytes, align_of::<T>()) };
     }
 }
 
@@ -317,7 +317,7 @@ impl FieldReader<'_> {
         let (to, bytes) = (value.as_mut_ptr(), size_of::<F>());
         if self.shared {
             // SAFETY: the bytes of a field, which lies inside of the record; Rust code writes them atomically.
-            unsafe { atomic::load(at, to.cast(), bytes, align_of::<F>()) };
+            unsafe { atomic::load_bytes(at, to.cast(), bytes, align_of::<F>()) };
         } else {
             // SAFETY: as above, and nobody writes them.
             unsafe { at.copy_to_nonoverlapping(to.cast(), bytes) };
@@ -383,7 +383,7 @@ impl FieldWriter<'_> {
         F::verify(slice::from_ref(value));
         let (from, at) = ((&raw const *value).cast(), self.data.wrapping_add(offset));
         // SAFETY: so many bytes of a value, and of the record, which may be written.
-        unsafe { atomic::store(from, at, size_of::<F>(), align_of::<F>()) };
+        unsafe { atomic::store_bytes(from, at, size_of::<F>(), align_of::<F>()) };
     }
 
     /// Writes a record, or an array of records, at an offset.

@@ -8,7 +8,7 @@ use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 use crate::element::{Plain, make_values};
 use crate::layout::extent;
 use crate::memory::atomic::{self, LINE_ALIGNMENT};
-use crate::memory::gather::gather;
+use crate::memory::gather::gather_items;
 use crate::tensor::array_element::{Access, ArrayElement};
 
 /// An iterator over the items of a tensor, in C order of their indices.
@@ -175,7 +175,7 @@ pub(crate) unsafe fn read_item<S: Plain>(item: *const S, shared: bool) -> S {
     let mut value = MaybeUninit::<S>::uninit();
     // SAFETY: by this function's contract the item is readable; Rust code writes to shared items only by atomics.
     unsafe {
-        atomic::load(
+        atomic::load_bytes(
             item.cast(),
             value.as_mut_ptr().cast(),
             size_of::<S>(),
@@ -341,13 +341,13 @@ impl<'a> ItemOffsets<'a> {
             if self.pitch == size_of::<T>() as isize {
                 let bytes = items * size_of::<T>();
                 // SAFETY: the caller's elements, contiguous on both sides.
-                unsafe { atomic::store(values, place, bytes, align_of::<T>()) };
+                unsafe { atomic::store_bytes(values, place, bytes, align_of::<T>()) };
             } else {
                 for index in 0..items {
                     let (from, far) = (index * size_of::<T>(), self.pitch * index as isize);
                     let (from, to) = (values.wrapping_add(from), place.wrapping_offset(far));
                     // SAFETY: one of the caller's elements.
-                    unsafe { atomic::store(from, to, size_of::<T>(), align_of::<T>()) };
+                    unsafe { atomic::store_bytes(from, to, size_of::<T>(), align_of::<T>()) };
                 }
             }
             values = values.wrapping_add(items * size_of::<T>());
@@ -397,14 +397,14 @@ impl<'a> ItemOffsets<'a> {
                 let alignment = unit | from.addr();
                 // SAFETY: these are contiguous items of the tensor, which are readable by this function's contract; `items`
                 // is at most the free capacity of `to`.
-                unsafe { atomic::load(from, to, items * units * unit, alignment) };
+                unsafe { atomic::load_bytes(from, to, items * units * unit, alignment) };
             } else {
                 let shape = [rows, items, units].map(to_axis_size);
                 // SAFETY:
                 // 1. these are items of the tensor: each row starts one index further along the last axis of `runs`;
                 // 2. `to` has capacity for them, and no other code accesses it, by this function's contract;
                 // 3. the items have writers only if they are `shared`, and then Rust code writes to them by atomics.
-                unsafe { gather(from, &shape, &[leap, step, 1], unit, to, shared) };
+                unsafe { gather_items(from, &shape, &[leap, step, 1], unit, to, shared) };
             }
             let far = to_bytes(leap.wrapping_mul(to_axis_size(rows - 1)), unit);
             self.at = self.at.wrapping_add(far);

@@ -6,7 +6,7 @@ use core::{marker::PhantomData, mem::size_of, mem::take, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::{aligned::allocate_vec, gather::gather};
+use crate::memory::{aligned::allocate_vec, gather::gather_items};
 use crate::tensor::accessors::accessors;
 use crate::tensor::items::{ItemOffsets, Items};
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
@@ -341,7 +341,7 @@ impl<'a> TensorRef<'a> {
         // 3. no other code accesses `to`; items that are not `shared` have no writers, and Rust code writes to shared ones
         //    by atomics.
         unsafe {
-            gather(
+            gather_items(
                 self.data,
                 self.shape,
                 self.strides,

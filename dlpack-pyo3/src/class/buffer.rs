@@ -15,7 +15,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-use dlpack_core::binding::unordered;
+use dlpack_core::binding::unordered_stream;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{PyClass, intern, prelude::*, types::PyType};
@@ -224,7 +224,7 @@ fn lender<'py, G: Send + 'static>(
     let tensor = match outcome {
         Outcome::None => return Err(Raised),
         Outcome::Lender(lender) => return Ok(lender.into_bound(py)),
-        Outcome::Tensor(tensor) if unordered(tensor.view().device()).is_none() => tensor,
+        Outcome::Tensor(tensor) if unordered_stream(tensor.view().device()).is_none() => tensor,
         Outcome::Tensor(_) | Outcome::NotLent => from_dlpack(object).or_raise(py)?,
     };
     let Ok(place) = Place::new(py, &Source::of_tensor(&tensor.view())) else {

@@ -10,7 +10,7 @@
 
 use core::fmt;
 
-use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::recast};
+use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::reinterpret_bytes};
 use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
@@ -131,7 +131,7 @@ fn copy_to_c_order(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
 /// buffer protocol lacks for types like bfloat16.
 fn bytes_of(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>> {
     let len = i64::try_from(tensor.view().len_bytes()).expect("no more than memory has");
-    let bytes = recast(tensor.into_managed(), DataType::U8, &[len]).or_fetch(py)?;
+    let bytes = reinterpret_bytes(tensor.into_managed(), DataType::U8, &[len]).or_fetch(py)?;
     PyMemoryView::from(Bound::new(py, Tensor::new(bytes))?.as_any())
 }
 
@@ -160,10 +160,10 @@ pub(super) fn tensor_of(
     let pickle = py.import(intern!(py, "pickle"))?;
     let buffer = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
     let flat = buffer.call_method0(intern!(py, "raw"))?;
-    match recast(from_dlpack(&flat)?, dtype, extents) {
+    match reinterpret_bytes(from_dlpack(&flat)?, dtype, extents) {
         Err(Error::Misaligned { .. }) => {
             let copy = from_dlpack_with(&flat, None, Some(true))?;
-            recast(copy, dtype, extents).or_fetch(py)
+            reinterpret_bytes(copy, dtype, extents).or_fetch(py)
         }
         tensor => tensor.or_fetch(py),
     }

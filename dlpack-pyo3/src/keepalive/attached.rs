@@ -12,7 +12,7 @@ use core::ptr::{null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{ffi::c_void, hint::black_box};
 
-use dlpack_core::binding::{around_blocking, device_of, settle};
+use dlpack_core::binding::{around_blocking, device_of, wait_for_producer};
 use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
@@ -70,7 +70,7 @@ pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
 pub(crate) fn wait_until_readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
     if device_of(tensor).device_type == DeviceType::CUDA_MANAGED {
         enable_detached_waits(py);
-        settle(tensor)?;
+        wait_for_producer(tensor)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What a binding to another language asks beside exports: which stream is the current one, and for order after an import.
 
-use dlpack_core::binding::{current_stream, settle};
+use dlpack_core::binding::{current_stream, wait_for_producer};
 use dlpack_core::{DLPack, Managed};
 
 use crate::memory::{BYTES, Blocks, Kind, World};
@@ -43,7 +43,7 @@ fn an_import_is_settled_before_the_host_reads_it() {
     let foreign = owner.into_dlpack().unwrap().into_raw();
     // SAFETY: given up right here.
     let tensor = unsafe { Managed::from_raw(foreign) }.unwrap();
-    settle(&tensor).unwrap();
+    wait_for_producer(&tensor).unwrap();
     world.sim.host_read(address, BYTES);
     drop(tensor);
     assert_over(&world, &log);

@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
-use super::{LARGEST, words};
+use super::{LARGEST, copy_words};
 
-/// The number of bytes that [`lines`] copies at a time: a cache line.
+/// The number of bytes that [`copy_lines`] copies at a time: a cache line.
 pub(crate) const LINE: usize = 64;
 
 /// The alignment of the shared side of a line.
@@ -15,43 +15,47 @@ pub(crate) const LINE_ALIGNMENT: usize = 16;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 const MANY: usize = 64 << 10;
 
+/// Copies lines in a loop: loads each by `$load` and stores it by `$store`. The caller is an `unsafe fn` that allows access to
+/// `$bytes` bytes of both sides; `LINE` divides `$bytes`, which is not 0.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+macro_rules! copy_loop {
+    ($load:literal, $store:literal, $from:ident, $to:ident, $bytes:ident) => {
+        // SAFETY: the instructions access only `$bytes` bytes of both sides, which the caller allows, and named registers.
+        unsafe {
+            core::arch::asm!(
+                "2:",
+                concat!($load, " {a}, [{from}]"),
+                concat!($load, " {b}, [{from} + 16]"),
+                concat!($load, " {c}, [{from} + 32]"),
+                concat!($load, " {d}, [{from} + 48]"),
+                concat!($store, " [{to}], {a}"),
+                concat!($store, " [{to} + 16], {b}"),
+                concat!($store, " [{to} + 32], {c}"),
+                concat!($store, " [{to} + 48], {d}"),
+                "add {from}, 64",
+                "add {to}, 64",
+                "sub {bytes}, 64",
+                "jnz 2b",
+                from = inout(reg) $from => _,
+                to = inout(reg) $to => _,
+                bytes = inout(reg) $bytes => _,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
+                options(nostack)
+            )
+        }
+    };
+}
+
 /// Copies whole cache lines. The shared side begins at a multiple of 16 bytes.
 ///
 /// # Safety
 ///
-/// The contract of [`words`](super::words). `LINE` divides `bytes`, which is not 0.
+/// The contract of [`copy_words`](super::copy_words). `LINE` divides `bytes`, which is not 0.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
-    macro_rules! line {
-        ($load:literal, $store:literal) => {
-            // SAFETY: the instructions access only `bytes` bytes of both sides, which the contract allows, and named registers.
-            unsafe {
-                core::arch::asm!(
-                    "2:",
-                    concat!($load, " {a}, [{from}]"),
-                    concat!($load, " {b}, [{from} + 16]"),
-                    concat!($load, " {c}, [{from} + 32]"),
-                    concat!($load, " {d}, [{from} + 48]"),
-                    concat!($store, " [{to}], {a}"),
-                    concat!($store, " [{to} + 16], {b}"),
-                    concat!($store, " [{to} + 32], {c}"),
-                    concat!($store, " [{to} + 48], {d}"),
-                    "add {from}, 64",
-                    "add {to}, 64",
-                    "sub {bytes}, 64",
-                    "jnz 2b",
-                    from = inout(reg) from => _,
-                    to = inout(reg) to => _,
-                    bytes = inout(reg) bytes => _,
-                    a = out(xmm_reg) _,
-                    b = out(xmm_reg) _,
-                    c = out(xmm_reg) _,
-                    d = out(xmm_reg) _,
-                    options(nostack)
-                )
-            }
-        };
-    }
+pub(super) unsafe fn copy_lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     if bytes >= MANY {
         // SAFETY: it accesses `bytes` bytes of both sides, as the contract allows; Rust code keeps the direction flag clear.
         unsafe {
@@ -64,9 +68,9 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
             );
         }
     } else if STORE {
-        line!("movdqu", "movdqa");
+        copy_loop!("movdqu", "movdqa", from, to, bytes);
     } else {
-        line!("movdqa", "movdqu");
+        copy_loop!("movdqa", "movdqu", from, to, bytes);
     }
 }
 
@@ -75,7 +79,7 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
 ///
 /// # Safety
 ///
-/// The contract of [`lines`], except that both sides may begin at any address.
+/// The contract of [`copy_lines`], except that both sides may begin at any address.
 #[cfg(all(
     target_arch = "x86_64",
     target_feature = "sse2",
@@ -83,7 +87,7 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
     not(miri)
 ))]
 #[inline(always)]
-pub(super) unsafe fn wide(from: *const u8, to: *mut u8, bytes: usize) -> bool {
+pub(super) unsafe fn copy_wide_lines(from: *const u8, to: *mut u8, bytes: usize) -> bool {
     if bytes >= MANY || !std::arch::is_x86_feature_detected!("avx") {
         return false;
     }
@@ -122,7 +126,7 @@ pub(super) unsafe fn wide(from: *const u8, to: *mut u8, bytes: usize) -> bool {
     not(miri)
 )))]
 #[inline(always)]
-pub(super) unsafe fn wide(_: *const u8, _: *mut u8, _: usize) -> bool {
+pub(super) unsafe fn copy_wide_lines(_: *const u8, _: *mut u8, _: usize) -> bool {
     false
 }
 
@@ -130,9 +134,9 @@ pub(super) unsafe fn wide(_: *const u8, _: *mut u8, _: usize) -> bool {
 ///
 /// # Safety
 ///
-/// The contract of [`words`](super::words). `LINE` divides `bytes`, which is not 0.
+/// The contract of [`copy_words`](super::copy_words). `LINE` divides `bytes`, which is not 0.
 #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
-pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
+pub(super) unsafe fn copy_lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the instructions access `bytes` bytes of both sides, as the contract allows, and change only named registers.
     unsafe {
         core::arch::asm!(
@@ -169,7 +173,7 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
 ///
 /// # Safety
 ///
-/// The contract of [`words`](super::words). `LINE` divides `bytes`.
+/// The contract of [`copy_words`](super::copy_words). `LINE` divides `bytes`.
 #[cfg(any(
     miri,
     not(any(
@@ -177,9 +181,35 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
         all(target_arch = "aarch64", target_endian = "little")
     ))
 ))]
-pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
+pub(super) unsafe fn copy_lines<const STORE: bool>(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: same contract as this function's; `LARGEST` divides `bytes`, because it divides `LINE`.
-    unsafe { words::<STORE, LARGEST>(from, to, bytes) }
+    unsafe { copy_words::<STORE, LARGEST>(from, to, bytes) }
+}
+
+/// Loads the line at `$from` by the instruction `$load` and writes it to `$to`. Written in a macro because the instruction is
+/// part of the assembly text. The caller is an `unsafe fn` that allows both accesses.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+macro_rules! load_line_with {
+    ($load:literal, $from:ident, $to:ident) => {
+        let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+        // SAFETY: the instructions only read one line at `$from`, which is readable and aligned by the caller's contract.
+        unsafe {
+            core::arch::asm!(
+                concat!($load, " {a}, [{from}]"),
+                concat!($load, " {b}, [{from} + 16]"),
+                concat!($load, " {c}, [{from} + 32]"),
+                concat!($load, " {d}, [{from} + 48]"),
+                from = in(reg) $from,
+                a = out(xmm_reg) a,
+                b = out(xmm_reg) b,
+                c = out(xmm_reg) c,
+                d = lateout(xmm_reg) d,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        // SAFETY: a line is writable at `$to` by the caller's contract, and the write needs no alignment.
+        unsafe { $to.cast::<[__m128i; 4]>().write_unaligned([a, b, c, d]) };
+    };
 }
 
 /// Copies one line. The code is inlined, so that the unshared side may stay in registers.
@@ -189,13 +219,11 @@ pub(super) unsafe fn lines<const STORE: bool>(from: *const u8, to: *mut u8, byte
 /// The contract of [`load_line`](super::load_line), or with `STORE` of [`store_line`](super::store_line).
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 #[inline(always)]
-pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
+pub(super) unsafe fn copy_line<const STORE: bool>(from: *const u8, to: *mut u8) {
     use core::arch::x86_64::__m128i;
-    let quarters: [__m128i; 4];
     if STORE {
         // SAFETY: a line is readable at `from` by contract. The read needs no alignment, and any bytes are a valid value.
-        quarters = unsafe { from.cast::<[__m128i; 4]>().read_unaligned() };
-        let [a, b, c, d] = quarters;
+        let [a, b, c, d] = unsafe { from.cast::<[__m128i; 4]>().read_unaligned() };
         // SAFETY: the instructions only write one line at `to`, which is writable and aligned by this function's contract.
         unsafe {
             core::arch::asm!(
@@ -212,25 +240,7 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
             );
         }
     } else {
-        let (a, b, c, d);
-        // SAFETY: the instructions only read one line at `from`, which is readable and aligned by this function's contract.
-        unsafe {
-            core::arch::asm!(
-                "movdqa {a}, [{from}]",
-                "movdqa {b}, [{from} + 16]",
-                "movdqa {c}, [{from} + 32]",
-                "movdqa {d}, [{from} + 48]",
-                from = in(reg) from,
-                a = out(xmm_reg) a,
-                b = out(xmm_reg) b,
-                c = out(xmm_reg) c,
-                d = lateout(xmm_reg) d,
-                options(nostack, preserves_flags, readonly)
-            );
-        }
-        quarters = [a, b, c, d];
-        // SAFETY: a line is writable at `to` by this function's contract, and the write needs no alignment.
-        unsafe { to.cast::<[__m128i; 4]>().write_unaligned(quarters) };
+        load_line_with!("movdqa", from, to);
     }
 }
 
@@ -241,12 +251,12 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
 /// The contract of [`load_line`](super::load_line), or with `STORE` of [`store_line`](super::store_line).
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
 #[inline(always)]
-pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
+pub(super) unsafe fn copy_line<const STORE: bool>(from: *const u8, to: *mut u8) {
     // SAFETY: same contract as this function's; `LARGEST` divides `LINE`.
-    unsafe { words::<STORE, LARGEST>(from, to, LINE) }
+    unsafe { copy_words::<STORE, LARGEST>(from, to, LINE) }
 }
 
-/// Loads one line as [`line`] does, by instructions of AVX. In code compiled for AVX the older instructions are slow.
+/// Loads one line as [`copy_line`] does, by instructions of AVX. In code compiled for AVX the older instructions are slow.
 ///
 /// # Safety
 ///
@@ -260,27 +270,11 @@ pub(super) unsafe fn line<const STORE: bool>(from: *const u8, to: *mut u8) {
 #[inline(always)]
 pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
     use core::arch::x86_64::__m128i;
-    let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-    // SAFETY: the processor has AVX. The instructions only read one line at `from`, which is readable and aligned by contract.
-    unsafe {
-        core::arch::asm!(
-            "vmovdqa {a}, [{from}]",
-            "vmovdqa {b}, [{from} + 16]",
-            "vmovdqa {c}, [{from} + 32]",
-            "vmovdqa {d}, [{from} + 48]",
-            from = in(reg) from,
-            a = out(xmm_reg) a,
-            b = out(xmm_reg) b,
-            c = out(xmm_reg) c,
-            d = out(xmm_reg) d,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    // SAFETY: a line is writable at `to` by this function's contract, and the write needs no alignment.
-    unsafe { to.cast::<[__m128i; 4]>().write_unaligned([a, b, c, d]) };
+    // The processor has AVX, by this function's contract.
+    load_line_with!("vmovdqa", from, to);
 }
 
-/// Loads one line by [`line`], on targets without AVX.
+/// Loads one line by [`copy_line`], on targets without AVX.
 #[cfg(not(all(
     target_arch = "x86_64",
     target_feature = "sse2",
@@ -290,51 +284,26 @@ pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
 #[inline(always)]
 pub(super) unsafe fn load_line_avx(from: *const u8, to: *mut u8) {
     // SAFETY: same contract as this function's: `from` has a line and is aligned, and `to` is writable for a line.
-    unsafe { line::<false>(from, to) }
+    unsafe { copy_line::<false>(from, to) }
 }
 
 /// Copies whole lines if both sides are shared. Returns `false` if the copy needs a buffer between them.
 ///
 /// # Safety
 ///
-/// The contract of [`transfer`](super::transfer). Both sides begin at multiples of 16 bytes. `LINE` divides `bytes` > 0.
-pub(super) unsafe fn shared_lines(from: *const u8, to: *mut u8, bytes: usize) -> bool {
+/// The contract of [`transfer_bytes`](super::transfer_bytes). Both sides begin at multiples of 16 bytes. `LINE` divides `bytes` > 0.
+pub(super) unsafe fn copy_shared_lines(from: *const u8, to: *mut u8, bytes: usize) -> bool {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
     if bytes < MANY {
-        // SAFETY: the instructions access `bytes` bytes of both sides, as the contract allows, and change only named registers.
-        unsafe {
-            core::arch::asm!(
-                "2:",
-                "movdqa {a}, [{from}]",
-                "movdqa {b}, [{from} + 16]",
-                "movdqa {c}, [{from} + 32]",
-                "movdqa {d}, [{from} + 48]",
-                "movdqa [{to}], {a}",
-                "movdqa [{to} + 16], {b}",
-                "movdqa [{to} + 32], {c}",
-                "movdqa [{to} + 48], {d}",
-                "add {from}, 64",
-                "add {to}, 64",
-                "sub {bytes}, 64",
-                "jnz 2b",
-                from = inout(reg) from => _,
-                to = inout(reg) to => _,
-                bytes = inout(reg) bytes => _,
-                a = out(xmm_reg) _,
-                b = out(xmm_reg) _,
-                c = out(xmm_reg) _,
-                d = out(xmm_reg) _,
-                options(nostack)
-            );
-        }
+        copy_loop!("movdqa", "movdqa", from, to, bytes);
     } else {
         // SAFETY: same contract as this function's; from `MANY` bytes on, `rep movsq` accesses aligned words of both sides.
-        unsafe { lines::<true>(from, to, bytes) };
+        unsafe { copy_lines::<true>(from, to, bytes) };
     }
     // SAFETY: same contract as this function's; the instructions access both sides in the same way.
     #[cfg(all(target_arch = "aarch64", target_endian = "little", not(miri)))]
     unsafe {
-        lines::<true>(from, to, bytes)
+        copy_lines::<true>(from, to, bytes)
     };
     let _ = (from, to, bytes);
     cfg!(all(

@@ -1,6 +1,6 @@
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 use super::*;
-use crate::memory::moves::transposed;
+use crate::memory::moves::transpose_bits;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::array::from_fn;
@@ -71,7 +71,7 @@ fn check(shape: &[i64], strides: &[i64], itemsize: usize) {
         // 1. the source has every item from the first offset to the last;
         // 2. the destination is another allocation with space for one item for each offset;
         // 3. both are local to this test, so no other thread accesses them.
-        unsafe { gather(src, shape, strides, itemsize, dst, shared) };
+        unsafe { gather_items(src, shape, strides, itemsize, dst, shared) };
         let (before, rest) = found.split_at(GUARD);
         let (found, after) = rest.split_at(expected.len());
         let what = || {
@@ -217,7 +217,7 @@ fn column_major_is_the_reverse() {
     let mut found = [0_u8; 6];
     // SAFETY: both arrays are local to the test and have 6 items of one byte each.
     unsafe {
-        gather(
+        gather_items(
             source.as_ptr(),
             &[3, 2],
             &[1, 3],
@@ -233,8 +233,8 @@ fn column_major_is_the_reverse() {
 fn plans_are_as_small_as_can_be() {
     let facts = |shape: &[i64], strides: &[i64], itemsize| {
         let axes = &mut [Axis::ONCE; MAX_AXES];
-        let route = Route::new(shape, strides, itemsize, axes).expect("something to copy");
-        (route.item, route.count, route.tile.is_some())
+        let plan = CopyPlan::new(shape, strides, itemsize, axes).expect("something to copy");
+        (plan.item, plan.count, plan.tile.is_some())
     };
     // Contiguous, whatever strides the axes of extent 1 have.
     assert_eq!(facts(&[4, 5, 6], &[30, 6, 1], 4), (480, 0, false));
@@ -254,23 +254,24 @@ fn plans_are_as_small_as_can_be() {
     assert_eq!(facts(&[4, 5], &[0, 2], 4), (4, 2, false));
     // The dense axis comes second, and the others keep the order of the destination.
     let axes = &mut [Axis::ONCE; MAX_AXES];
-    let route = Route::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
-    let extents: Vec<usize> = route.axes[..route.count].iter().map(|a| a.extent).collect();
+    let plan =
+        CopyPlan::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
+    let extents: Vec<usize> = plan.axes[..plan.count].iter().map(|a| a.extent).collect();
     assert_eq!(extents, [6, 3, 5, 4]);
-    assert!(Route::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
-    assert!(Route::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
+    assert!(CopyPlan::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
+    assert!(CopyPlan::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
 }
 
 #[test]
 fn squares_are_transposed() {
     assert_eq!(
-        transposed([0x0000_0001_0000_0000, 0x0000_0003_0000_0002]),
+        transpose_bits([0x0000_0001_0000_0000, 0x0000_0003_0000_0002]),
         [0x0000_0002_0000_0000, 0x0000_0003_0000_0001]
     );
     let square: [u64; 8] = from_fn(|i| u64::from_le_bytes(from_fn(|j| byte(8 * i + j))));
     let expected: [u64; 8] = from_fn(|i| u64::from_le_bytes(from_fn(|j| byte(8 * j + i))));
-    assert_eq!(transposed(square), expected);
-    assert_eq!(transposed(expected), square);
+    assert_eq!(transpose_bits(square), expected);
+    assert_eq!(transpose_bits(expected), square);
 }
 
 fn byte(number: usize) -> u8 {
@@ -282,7 +283,7 @@ fn byte(number: usize) -> u8 {
 fn tiles_fit_the_cache() {
     let tile = |extents: [i64; 2], stride| {
         let axes = &mut [Axis::ONCE; MAX_AXES];
-        Route::new(&extents, &[1, stride], 4, axes).and_then(|route| route.tile)
+        CopyPlan::new(&extents, &[1, stride], 4, axes).and_then(|plan| plan.tile)
     };
     assert_eq!(tile([1000, 1000], 1001), Some([128, 16]));
     assert_eq!(tile([1000, 1000], 256), Some([32, 16]));
@@ -303,9 +304,9 @@ fn squares_have_lines_of_eight_bytes() {
             Unit::<u64, R>::SIDE,
         ]
     }
-    assert_eq!(sides::<Alone>(), [8, 4, 0, 2]);
+    assert_eq!(sides::<PlainReads>(), [8, 4, 0, 2]);
     // A read of a word of several numbers may tear one of them, unless the numbers are bytes.
-    assert_eq!(sides::<Shared>(), [8, 0, 0, 2]);
+    assert_eq!(sides::<SharedReads>(), [8, 0, 0, 2]);
 }
 
 /// Words that other threads write are read at aligned addresses only, so both the address and the item size matter.
