@@ -7,9 +7,9 @@
 //! | to | call |
 //! |---|---|
 //! | export memory that a borrow of the binding keeps in place | [`export_with`] |
-//! | the same without a consumer's request | [`export_unordered`] |
-//! | the same with an owner that can be released without the deleter | [`hand_over`], [`take_back`] |
-//! | the same without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain) |
+//! | export such memory without a consumer's request | [`export_unordered`] |
+//! | export it with an owner that can be released without the deleter | [`hand_over`], [`take_back`] |
+//! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain) |
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | view such memory without a tensor, and make one later | [`Found`], [`View::into_tensor`](crate::array::View::into_tensor) |
@@ -22,7 +22,7 @@
 //! | view a structured array | [`Found::of_records`], [`Access`] |
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
 //! | get the device of a tensor's data, in the fewest instructions | [`device_of`] |
-//! | request no ordering, since the caller sees to it | [`unordered_stream`] |
+//! | get the `stream` value that requests no ordering | [`unordered_stream`] |
 //! | wait for pending work on an imported tensor | [`wait_for_producer`](fn@wait_for_producer) |
 //! | pass a tensor to code that may keep it even if it fails | [`Offer`] |
 //! | implement `current_work_stream` of the exchange API table | [`current_stream`](fn@current_stream) |

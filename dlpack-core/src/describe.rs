@@ -1,6 +1,7 @@
-//! Descriptions of tensors: an annotation and borrowed memory become a tensor that was checked to lie inside the memory.
+//! Descriptions of tensors. An annotation (shape, strides, offset, dtype and so on) and borrowed memory become a [`Descriptor`]:
+//! a tensor that was checked to lie inside the memory.
 //!
-//! A [`Descriptor`](descriptor::Descriptor) can only be made by [`Parts`](parts::Parts), which rejects any tensor that would
+//! A [`Descriptor`](crate::Descriptor) can only be made by [`Parts`](parts::Parts), which rejects any tensor that would
 //! reach outside its memory. All later code, up to the consumer, relies on that.
 //!
 //! ```text

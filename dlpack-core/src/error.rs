@@ -351,7 +351,7 @@ impl Error {
     }
 }
 
-/// Formats `value` as `to_string` does.
+/// Formats a value like `to_string`, but returns an error if there is no memory for the text.
 ///
 /// # Errors
 ///
@@ -375,8 +375,8 @@ pub fn text(value: impl fmt::Display) -> Result<String, Error> {
 
 /// Checks that an allocation of `bytes` succeeds now. Called before an operation that would abort if its allocation failed.
 pub(crate) fn check_memory(bytes: usize) -> Result<(), Error> {
-    let room = Vec::<u8>::new().try_reserve_exact(bytes);
-    room.map_err(|_| Error::OutOfMemory { bytes })
+    let reserved = Vec::<u8>::new().try_reserve_exact(bytes);
+    reserved.map_err(|_| Error::OutOfMemory { bytes })
 }
 
 /// Copies a list as `to_vec` does, but returns an error if there is no memory for it.

@@ -57,7 +57,7 @@ use crate::export::extras::{Extras, of_types, share_managed};
 use crate::export::finish::{export_moved, export_shared};
 use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 
-/// A type whose values are tensors.
+/// A type that is exported as one tensor.
 ///
 /// Derive it, or implement [`describe`](DLPack::describe) by hand with [`Parts`]. Every [`Buffer`] implements it. The trait is
 /// safe to implement: a [`Descriptor`] can only be made from borrowed memory, after every element was found to lie inside it.

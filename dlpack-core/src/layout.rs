@@ -172,8 +172,8 @@ impl<const N: usize> List for Layout<N> {
 impl<const N: usize> Shape for Layout<N> {}
 impl<const N: usize> Strides for Layout<N> {}
 
-/// Whether a field of type `L` stores shape and strides as DLPack does, so that they can be lent. Only a [`Layout`] does: for
-/// other types the default of `private::probe::Unsaid` applies.
+/// Whether a field of type `L` stores shape and strides as `i64`, as DLPack does, so that they can be lent. Only a [`Layout`]
+/// does. For other types the constants of `private::probe::ProbeDefaults` apply.
 #[doc(hidden)]
 pub struct LentLists<L: ?Sized>(PhantomData<L>);
 

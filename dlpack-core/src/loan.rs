@@ -18,7 +18,7 @@
 //! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
 //! | `raw` | loans from an address, which the user guarantees |
-//! | `facts` | what the types of a tensor prove at compile time |
+//! | `facts` | properties of a tensor that its types determine at compile time |
 #![expect(unsafe_code, reason = "has constructors of loans over raw memory")]
 
 pub(crate) mod access;

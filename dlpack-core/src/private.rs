@@ -9,7 +9,7 @@
 //! | `probe.rs` | how does a field of this type lend its elements? |
 //! | `parts.rs` | which loan does a field lend, and can a clone keep it? Which shape, strides, offset, dtype, device, stream? |
 //! | `expression.rs` | what does the expression of a key evaluate to? |
-//! | `fields.rs` | what does a record do with a field of this type? |
+//! | `fields.rs` | how is a field of this type in a record read, written and described? |
 //! | `keys.rs` | which keys can an editor complete? |
 //! | `tensor.rs` | is the field a tensor itself, which tensor has this name, and how is a field imported? |
 //! | `assertion.rs` | does `assert_exports!` hold? |

@@ -1,6 +1,6 @@
 //! The table of arrays that are lent as plain slices. No two of them share a byte if one of the two may be written.
 //!
-//! The table does not know threads or processes: its user supplies the lock, so that a model checker can supply one too.
+//! This file contains no lock and no process number: the binding supplies both. So the loom models can supply a lock of loom.
 
 use alloc::vec::Vec;
 

@@ -119,7 +119,7 @@ impl Descriptor<'_> {
         }
     }
 
-    /// Whether every item lies in the `bytes` bytes from `start`.
+    /// Whether every item lies in the memory of `bytes` bytes that begins at `start`.
     #[inline]
     pub(crate) fn lies_in(&self, start: *mut u8, bytes: usize) -> bool {
         // Nearly every tensor is contiguous and begins at the start of its memory.

@@ -1,7 +1,7 @@
 //! [`Parts`]: the builder for a description; the keys of an annotation other than its data.
 //!
-//! The first error is stored until `describe`, so that derived code needs no `?`. Each `?` costs the compiler a match, a
-//! conversion and an early return: together a fifth of the time that it spends on a derived struct.
+//! The first error is stored until `describe`, so that derived code needs no `?`. Each `?` expands to a match, a conversion and an
+//! early return. Together they took a fifth of the time that the compiler spent on a derived struct.
 //!
 //! All methods are `inline(always)`. Called as functions they would move the parts through memory, and a description would take
 //! three times as many instructions.

@@ -1,4 +1,4 @@
-//! Structs of scalars: each field of a slice of such structs is a strided tensor.
+//! The trait [`Record`], for structs of scalars. Each field of a slice of such structs is described as a strided tensor.
 
 use core::{marker::PhantomData, mem::size_of, ops::Deref};
 
@@ -6,7 +6,7 @@ use crate::describe::{descriptor::Descriptor, parts::Parts};
 use crate::element::{Axes, RecordLayout};
 use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
-/// A `#[repr(C)]` struct with one column of a table, and one field of a structured array, for each field; derived.
+/// A `#[repr(C)]` struct. Each of its fields becomes a column of a table, or a field of a structured NumPy array. Derive it.
 ///
 /// ```
 /// use dlpack_core::{DLPackTensors, Record};
@@ -36,10 +36,10 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// The names of the columns, in the order of the fields.
     const NAMES: &'static [&'static str];
 
-    /// The fields, and where they lie in the struct; no fields where the trait is implemented by hand.
+    /// The fields and their offsets in the struct. Empty if the trait is implemented by hand.
     const LAYOUT: &'static RecordLayout = &RecordLayout::of::<Self>(&[]);
 
-    /// What the field types prove at compile time; see [`assert_exports!`](crate::assert_exports).
+    /// The compile-time facts of each column; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const COLUMNS: NamedFacts = &[];
 
@@ -64,8 +64,8 @@ pub trait Record: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] if the size of a record is no multiple of the size of the column's
-    /// items.
+    /// [`Error::NoSuchTensor`], or [`Error::PartialStride`] if the size of a record is not a multiple of the item size of the
+    /// column.
     fn column<'a>(rows: &'a [Self], name: &str) -> Result<Descriptor<'a>, Error>;
 }
 
@@ -77,7 +77,7 @@ pub trait Record: Sized + Send + Sync + 'static {
     note = "add `#[derive(Record)]` and `#[repr(C)]` to the struct; a field whose type is a number or an array of numbers needs no key"
 )]
 pub trait Nested {
-    /// The record, and the axes of an array of it.
+    /// The layout of the record, and the axes of the array (none for a single record).
     const NESTED: (&'static RecordLayout, Axes);
 }
 
@@ -90,19 +90,19 @@ impl<R: Nested, const N: usize> Nested for [R; N] {
     const NESTED: (&'static RecordLayout, Axes) = (R::NESTED.0, Axes::of_array(N, R::NESTED.1));
 }
 
-/// The records of a value that has one list of them: their memory, to be lent to readers that know their layout.
+/// The memory of a list of records, lent to a consumer that reads it by its [`RecordLayout`], such as NumPy.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
     data: *const u8,
     len: usize,
-    /// Its size is that of the records.
+    /// The layout of each record. Its size is the size of the record type.
     layout: &'static RecordLayout,
     lifetime: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Records<'a> {
-    /// The records of a slice.
+    /// Lends the records of a slice.
     #[must_use]
     pub fn of<R: Record>(rows: &'a [R]) -> Self {
         const {
@@ -119,7 +119,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The records of a slice that may be written.
+    /// Lends the records of a slice for reading and writing.
     #[must_use]
     pub fn of_mut<R: Record>(rows: &'a mut [R]) -> Self {
         let data = rows.as_mut_ptr().cast_const().cast();
@@ -129,7 +129,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Records whose layout is known at run time, if these bytes are a whole number of them.
+    /// Lends bytes as records of a layout that is known at run time. Returns `None` unless the bytes are a whole number of records.
     #[doc(hidden)]
     #[must_use]
     pub fn of_bytes(bytes: &'a [u8], layout: &'static RecordLayout) -> Option<Self> {
@@ -148,13 +148,13 @@ impl<'a> Records<'a> {
         self.data
     }
 
-    /// How many records there are.
+    /// The number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no record.
+    /// Whether there are no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -215,8 +215,8 @@ impl<R: Record> Rows for [R] {
     }
 }
 
-/// The constants of a list's columns. If `L` has no columns, the defaults of `private::probe::Unsaid` apply, so that the error
-/// is only reported once, by the call that needs the columns.
+/// The constants of the columns of `L`. If `L` is not a list of records, the constants of `private::probe::ProbeDefaults` apply,
+/// so that only the call that needs the columns reports the error.
 #[doc(hidden)]
 pub struct Table<L: ?Sized>(PhantomData<L>);
 
@@ -228,7 +228,7 @@ impl<L: Columns + ?Sized> Table<L> {
     /// The doc comments of the columns.
     pub const DOCS: NamedDocs = L::Record::DOCS;
 
-    /// The records in it.
+    /// Lends the records of the list.
     #[inline]
     pub fn records(list: &L) -> Option<Records<'_>> {
         Some(Records::of(list.rows()))

@@ -10,7 +10,7 @@ pub type Lists<'a> = (&'a [i64], &'a [i64]);
 /// The parameters and the result of `Extras::share`.
 #[derive(Debug, Default)]
 pub struct Shared {
-    /// Whether the function may return a [`RawExport`], which avoids moving a [`Managed`].
+    /// Whether the function may return a [`RawExport`]: an address, which is cheaper to move than a [`Managed`].
     pub by_address: bool,
     /// The result, unless a [`RawExport`] was returned; `None` if the export has to keep the value itself.
     pub outcome: Option<Result<Managed, Error>>,
@@ -22,7 +22,7 @@ pub(crate) type ShareFn<T> = fn(&T, Option<&ExportRequest>, &mut Shared) -> Opti
 /// Optional properties of an exported type. The defaults, [`Extras::NONE`], are valid for every type.
 #[must_use]
 pub struct Extras<T: ?Sized> {
-    /// What the types prove at compile time; see [`assert_exports!`](crate::assert_exports).
+    /// The properties of the tensor that are known at compile time; see [`assert_exports!`](crate::assert_exports).
     pub facts: Facts,
     /// Whether a consumer may write the data, so that a shared export needs exclusive access.
     pub exclusive: bool,

@@ -221,8 +221,8 @@ pub(super) fn finish_without_owner(
         return device::finish_in_stream_order(copy, origin, descriptor, plan, request);
     }
     if plan.abi == Abi::Legacy && copy.needs_flags() {
-        // The flags describe nothing that the legacy struct cannot express, since the plan shares the tensor. So this request
-        // is granted.
+        // The plan shares the tensor, so its flags say nothing that a legacy consumer needs to know. A plain legacy request
+        // therefore succeeds.
         return reexport_tensor(copy, Some(&ExportRequest::default()));
     }
     Ok(copy.with_plan(plan))

@@ -76,7 +76,7 @@ impl Offer {
             .map_or(0, |tensor| tensor.reference_count() - 1)
     }
 
-    /// Gives up the caller's ownership: the tensor is released when the last handle is dropped.
+    /// Gives up the caller's ownership. The tensor is released when the last handle is dropped, at once if there is none.
     pub fn accept(mut self) {
         self.0 = None;
     }

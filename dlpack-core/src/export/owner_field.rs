@@ -14,7 +14,7 @@ use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, l
 /// Exports a tensor with a clone of `field` as its owner, as a consumer requests it, or as it is without a request.
 ///
 /// The clone is first moved to its final address. Then its loan is compared with the description: the tensor is exported only
-/// if the loan covers every item ([`covers_items`]). The loan of a clone that copied its elements does not.
+/// if the loan covers every item ([`covers_items`]). If the clone copied its elements, its loan covers none of them.
 #[cold]
 pub(crate) fn share_clone<T: Clone + Send + 'static>(
     field: &T,

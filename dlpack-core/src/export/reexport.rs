@@ -11,7 +11,7 @@ use crate::{Descriptor, Error, ExportRequest, Managed};
 
 /// A tensor as the owner of another export, of the same memory or of a view.
 ///
-/// It is always the whole owner, never a field of one. `T` is a [`Managed`], or a [`Counted`] handle to one.
+/// No other owner type contains it, so that [`owner_of`] can find it. `T` is a [`Managed`], or a [`Counted`] handle to one.
 pub(crate) struct ReexportOwner<T>(pub(crate) T);
 
 /// Read only by the drop of [`ReexportOwner`].

@@ -10,7 +10,7 @@ use crate::{export::finish::export_shared, loan::facts::NamedFacts};
 /// The export of a tensor that does not keep the struct around it; `None` if the struct has to be kept.
 pub type SharedTensor = Result<Option<Managed>, Error>;
 
-/// A type whose values hold several tensors; derived where a `tensor` or `columns` key appears.
+/// A type that holds several tensors, each with a name. Derived for a struct with a key `tensor` or `columns`.
 ///
 /// ```
 /// use dlpack_core::{DLPack, DLPackTensors};
@@ -33,7 +33,7 @@ pub trait DLPackTensors {
     /// The names, in declaration order.
     const NAMES: &'static [&'static str];
 
-    /// What the field types prove for each tensor at compile time; see [`assert_exports!`](crate::assert_exports).
+    /// The compile-time facts of each tensor; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const FACTS: &'static [NamedFacts] = &[];
 
@@ -49,11 +49,11 @@ pub trait DLPackTensors {
     /// memory.
     fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
 
-    /// Whether the value has one list of records, and no other tensor: what a structured array is made of.
+    /// Whether the type has one list of records and no other tensor. Only such a type can be exported as a structured array.
     #[doc(hidden)]
     const HAS_RECORDS: bool = false;
 
-    /// That list of records.
+    /// The list of records, if [`HAS_RECORDS`](Self::HAS_RECORDS) is true.
     #[doc(hidden)]
     fn records(&self) -> Option<Records<'_>> {
         None

@@ -1,23 +1,23 @@
-//! The order of axes in which elements are visited as they lie in memory.
+//! Sorts the axes of arrays by stride, so that a loop over all elements visits them in the order of memory.
 
 use crate::layout::extent::stride_to_isize;
 
-/// Arrays with more axes keep the order that they have.
+/// The largest number of axes that are sorted. For arrays with more, the caller keeps the given order.
 const MOST_AXES: usize = 8;
 
-/// The axes of `K` arrays of one shape, in the order of memory of the first: the longest stride first, and none of its strides
-/// negative. Axes of one element are left out.
+/// The axes of `K` arrays with the same shape, sorted by the strides of the first array: the longest stride first. Axes on which
+/// the first array has a negative stride are reversed in all arrays. Axes of size 1 are left out.
 #[derive(Debug)]
 pub(crate) struct MemoryOrder<const K: usize> {
     axes: usize,
     shape: [i64; MOST_AXES],
     strides: [[i64; MOST_AXES]; K],
-    /// Where the first element in this order lies, in units of the strides, from the one whose index is zero everywhere.
+    /// The distance from the element with index 0 on every axis to the first element in this order, in units of the strides.
     first: [isize; K],
 }
 
 impl<const K: usize> MemoryOrder<K> {
-    /// That of arrays with elements, if there are not too many axes.
+    /// Sorts the axes of arrays that are not empty. Returns `None` for more than [`MOST_AXES`] axes of size 2 or more.
     pub(crate) fn new(shape: &[i64], strides: [&[i64]; K]) -> Option<Self> {
         let mut order = Self {
             axes: 0,
@@ -40,7 +40,7 @@ impl<const K: usize> MemoryOrder<K> {
                     *stride = stride.wrapping_neg();
                 }
             }
-            // Before the first axis with a shorter stride; an axis that repeats elements leads to them from outside.
+            // Inserted before the first axis with a shorter stride. An axis of stride 0, which repeats elements, goes outermost.
             let length = |stride: i64| if stride == 0 { i64::MAX } else { stride };
             let mut at = order.axes;
             while at > 0 && length(order.strides[0][at - 1]) < length(strides[0]) {
@@ -66,7 +66,7 @@ impl<const K: usize> MemoryOrder<K> {
         &self.strides[array][..self.axes]
     }
 
-    /// The distance from the element whose index is zero everywhere to the one that comes first, in units of the strides.
+    /// The distance from the element with index 0 on every axis to the first element in this order, in units of the strides.
     pub(crate) fn first(&self, array: usize) -> isize {
         self.first[array]
     }

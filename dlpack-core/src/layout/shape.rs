@@ -356,8 +356,8 @@ impl<S: Shape + ?Sized, T: Strides + sealed::List<Rank: Fits<S::Rank>> + ?Sized>
 {
 }
 
-/// The rank of a shape. If `S` is no shape, the default of `private::probe::Unsaid` applies, so that the error is only reported
-/// once, by the call that needs the shape.
+/// The rank of a shape. If `S` is not a shape, the constant of `private::probe::ProbeDefaults` applies, so that only the call that
+/// needs the shape reports the error.
 #[derive(Debug)]
 pub struct RankOf<S: ?Sized>(PhantomData<S>);
 

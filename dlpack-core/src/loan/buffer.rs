@@ -21,7 +21,7 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use crate::loan::{Loan, LoanMut, facts::Facts};
 use crate::{Element, element::AnyBits};
 
-/// A value whose elements a tensor can share.
+/// A container that can lend its elements to a tensor.
 ///
 /// Implemented for arrays, slices, `Vec<T>`, [`SharedBuffer<T>`](crate::SharedBuffer), for `Box<B>` and `Arc<B>` of these, and,
 /// with the feature of that name, for the containers of `ndarray`, `nalgebra` and `image`. The derive also accepts a field that
@@ -61,7 +61,7 @@ use crate::{Element, element::AnyBits};
 )]
 pub trait Buffer: Send // a consumer may run the deleter on any thread
 {
-    /// What the type proves at compile time; see [`assert_exports!`](crate::assert_exports).
+    /// The properties of the tensor that are known at compile time; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const FACTS: Facts = Facts::UNKNOWN;
 
@@ -157,9 +157,9 @@ impl<B: Writable + ?Sized> Writable for Box<B> {}
     note = "borrow a slice: `data = &self.field[..]`"
 )]
 pub trait Lent<'a> {
-    /// What the type proves at compile time.
+    /// The properties of the tensor that are known at compile time.
     const FACTS: Facts = Facts::UNKNOWN;
-    /// Makes the loan.
+    /// Converts the value to a loan.
     fn loan(self) -> Loan<'a>;
 }
 

@@ -1,4 +1,4 @@
-//! What the types of a struct prove about its tensor at compile time; read by `assert_exports!`.
+//! Properties of a tensor that the types of a struct determine at compile time. `assert_exports!` reads them.
 
 use crate::{DataType, Element};
 
@@ -44,7 +44,7 @@ impl Facts {
         ..Self::UNKNOWN
     };
 
-    /// What is known of a value that has one of several types.
+    /// The facts that hold for each of several types: for a value that has one of them.
     pub const fn of_one(of: &[Self]) -> Self {
         let mut host = true;
         let mut at = 0;

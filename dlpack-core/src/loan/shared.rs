@@ -13,13 +13,13 @@ use crate::{Device, Error};
 
 /// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
 ///
-/// Clones share the memory. A tensor over it is writable even when it is shared. So a simulation, for example, can fill one
-/// buffer again and again while arrays in Python read it.
+/// Clones share the memory. A tensor over it is writable even when it is shared. For example, a simulation can fill one buffer
+/// again and again while arrays in Python read it.
 ///
 /// Safe code reads and writes it like a `Cell` that several threads, and NumPy, may use at the same time. If other code writes
 /// at the same time, a read returns a mixture of old and new values, in no particular order
-/// ([why](crate::soundness#who-may-write)). Each scalar of up to 8 bytes is read and written whole on x86-64 and AArch64; on
-/// other targets each byte is. [`SharedBuffer::get_mut`] returns an ordinary slice if this is the only handle.
+/// ([why](crate::soundness#who-may-write)). On x86-64 and AArch64 a scalar of up to 8 bytes is never torn: a read returns it
+/// before or after a write. On other targets only single bytes are not torn. [`SharedBuffer::get_mut`] returns an ordinary slice if this is the only handle.
 ///
 /// ```
 /// use std::sync::Arc;

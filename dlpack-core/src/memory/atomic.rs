@@ -1,12 +1,12 @@
 //! Reads and writes of memory that other threads may write at the same time.
 //!
-//! Plain accesses would be data races. Atomic accesses would be little better: concurrent ones must have the same size, but one
-//! array can be passed here as words of four bytes and as words of eight, and NumPy's own writes are plain.
+//! Plain accesses would be data races. Rust's atomics do not help: concurrent atomic accesses must have the same size, but one
+//! thread may read an array in words of four bytes while another writes it in words of eight. NumPy's writes are not atomic at all.
 //!
-//! Therefore inline assembly makes each access, which the compiler does not look into. It does what relaxed atomic accesses to
-//! single bytes could do, whatever size the other accesses have: the result may be any mixture of old and new bytes, and nothing
-//! else happens. This holds against code of any language, which at run time is instructions that store bytes. It holds for
-//! instructions of any width, so large copies are as fast as `memcpy`.
+//! Therefore each access is inline assembly, which the compiler does not analyse. It has the effect of relaxed atomic accesses to
+//! the single bytes, whatever size the other accesses have: a read returns some mixture of old and new bytes, and nothing else
+//! can happen. This holds against code in any language, because at run time that code consists of instructions that store
+//! bytes. It holds for instructions of any width, so large copies are as fast as `memcpy`.
 //!
 //! The processor guarantees more: an aligned number of 1, 2, 4 or 8 bytes is read and written as a whole. On the shared side of a
 //! copy, which other threads access, only instructions with this guarantee are used:
@@ -19,8 +19,8 @@
 //! | `ldp`, `stp` of `x` registers | Arm's manual: two accesses, one for each register |
 //! | `vmovdqu` of `ymm` registers | no manual, so it is used for numbers of one byte only |
 //!
-//! The processor may split an access to an unaligned word, so such words are used only for bytes. Targets without instructions
-//! below access single bytes, and a number that changes meanwhile can be torn.
+//! The processor may split an access to an unaligned word, so unaligned words are used only to copy numbers of one byte. On
+//! targets for which this file lists no instructions, single bytes are accessed, and a number that changes meanwhile can be torn.
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
 mod lines;
@@ -166,7 +166,7 @@ unsafe fn copy_words<const STORE: bool, const N: usize>(
     to: *mut u8,
     bytes: usize,
 ) {
-    // Iterators would make these steps cost more than the words.
+    // A plain counter: with iterators these steps would cost more than the copies of the words.
     let mut at = 0;
     while at < bytes {
         let (from, to) = (from.wrapping_add(at), to.wrapping_add(at));

@@ -126,7 +126,7 @@ impl<T> Clone for Counted<T> {
     fn clone(&self) -> Self {
         let before = self.counter().fetch_add(1, Ordering::Relaxed);
         // Only leaked references (`mem::forget`) can make the count this large.
-        assert!(before <= usize::MAX / 2, "too many hold one value");
+        assert!(before <= usize::MAX / 2, "too many references to one value");
         Self(self.0)
     }
 }

@@ -222,7 +222,7 @@ impl<'a> CopyPlan<'a> {
         );
     }
 
-    /// Runs the loops; `item` moves their items.
+    /// Runs the loops, and calls `item` for the two innermost ones.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! The inner loops of a planned copy.
+//! The inner loops of a copy of strided items, which `memory/gather.rs` plans: rows, single items and transposed squares.
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
 use core::mem::MaybeUninit;
@@ -25,7 +25,7 @@ impl Axis {
         turn: 0,
     };
 
-    /// The iterations from `start` on: `most` of them, or all that are left.
+    /// The loop from iteration `start` on, with at most `most` iterations.
     #[inline(always)]
     pub(super) fn take_turns(self, start: usize, most: usize) -> Self {
         Self {
@@ -54,7 +54,7 @@ pub(super) fn bytes_to_isize(bytes: usize) -> isize {
 
 /// How a copy reads its source.
 pub(super) trait Reads: Copy {
-    /// Whether one read may join several numbers of more than a byte in a word.
+    /// Whether one read may load several numbers of more than one byte as a single word. That could tear a number.
     const JOINS: bool;
 
     /// Whether [`Reads::read_number`] may read numbers of this alignment.
@@ -101,7 +101,8 @@ impl Reads for PlainReads {
     }
 }
 
-/// Reads of a source that other threads may write. Items lie at multiples of this power of two; numbers so aligned are not torn.
+/// Reads of a source that other threads may write. The field is a power of two that divides the address of every item. Numbers
+/// with that alignment are not torn.
 #[derive(Clone, Copy)]
 pub(super) struct SharedReads(pub(super) usize);
 

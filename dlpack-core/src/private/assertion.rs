@@ -122,7 +122,7 @@ impl ExportAssertion {
     }
 }
 
-/// A message that is built at compile time. AssertionMessage beyond the capacity is truncated.
+/// A message that is built at compile time. Text beyond its capacity is truncated.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct AssertionMessage {

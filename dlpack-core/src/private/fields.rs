@@ -1,7 +1,8 @@
-//! What a record does with a field of its own.
+//! Reads, writes and describes the fields of a record, for the code that `#[derive(Record)]` generates.
 //!
-//! For each field one call of the derive has the bound that the type must meet, and complains if it does not. All else asks here,
-//! where a type that meets no bound has an answer too, so that one mistake is reported once.
+//! For each field the derive generates one call whose bound the field's type must satisfy; rustc reports an unsupported type
+//! there. All other generated code uses the functions of this file. They also compile for an unsupported type, by the defaults of
+//! [`UnsaidField`], so that one mistake is reported once.
 
 use core::marker::PhantomData;
 
@@ -14,17 +15,17 @@ use crate::tensor::array_element::{FieldReader, FieldWriter, NestedValue};
 pub struct ElementField<F>(PhantomData<F>);
 
 impl<F: Element> ElementField<F> {
-    /// What the layout says of it.
+    /// The type of the field in the layout of the record.
     pub const TYPE: FieldType = FieldType::of_element::<F>();
 
-    /// Reads it.
+    /// Reads the field at this offset in the record.
     #[must_use]
     #[inline(always)]
     pub fn read(from: &FieldReader<'_>, offset: usize) -> F {
         from.element(offset)
     }
 
-    /// Writes it.
+    /// Writes the field at this offset in the record.
     #[inline(always)]
     pub fn write(to: &mut FieldWriter<'_>, offset: usize, value: &F) {
         to.element(offset, value);
@@ -36,28 +37,29 @@ impl<F: Element> ElementField<F> {
 pub struct NestedField<F>(PhantomData<F>);
 
 impl<F: NestedValue> NestedField<F> {
-    /// What the layout says of it.
+    /// The type of the field in the layout of the record.
     pub const TYPE: FieldType = FieldType::of_record(F::NESTED);
 
-    /// Writes it.
+    /// Writes the field at this offset in the record.
     #[inline(always)]
     pub fn write(to: &mut FieldWriter<'_>, offset: usize, value: &F) {
         to.record(offset, value);
     }
 }
 
-/// In scope where a field is asked: the answers for a type that cannot be that field.
+/// Defaults for a field type that is neither an element nor a record. Generated code has this trait in scope. An inherent item of
+/// [`ElementField`] or [`NestedField`] takes precedence if the type has one.
 pub trait UnsaidField<F> {
-    /// What the layout says of it.
+    /// The default of `TYPE`.
     const TYPE: FieldType = FieldType::UNKNOWN;
 
-    /// Reads it.
+    /// The default of `read`. Never called: code with such a type does not compile.
     #[must_use]
     fn read(_: &FieldReader<'_>, _: usize) -> F {
         unreachable!("another call does not compile")
     }
 
-    /// Writes it.
+    /// The default of `write`. Never called: code with such a type does not compile.
     fn write(_: &mut FieldWriter<'_>, _: usize, _: &F) {
         unreachable!("another call does not compile")
     }

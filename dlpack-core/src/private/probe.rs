@@ -8,9 +8,11 @@
 //! 2. [`MutStep`], if `T: DerefMut<Target = [E]>`;
 //! 3. [`RefStep`], if `T: Deref<Target = [E]>`;
 //! 4. [`ArcStep`], if `T` is an `Arc<U>` and `U: Deref<Target = [E]>`, for example a memory map;
-//! 5. [`LastStep`], always. It returns [`NoRoute`], whose bound `T: Buffer` fails, so rustc reports the message of `Buffer`.
+//! 5. [`LastStep`], always. It returns [`NoRoute`]. The bound `T: Buffer` of that route fails, so rustc reports the message of
+//!    `Buffer`.
 //!
-//! [`Whole`] selects in the same way how a field is a tensor itself.
+//! [`Whole`] is the probe for a field that is a tensor itself (key `tensor`). Its first step is `T: DLPack`; the others are those
+//! of `Probe`.
 
 use crate::describe::record::{NamedDocs, Records, Table};
 use crate::export::extras::{self, Shared};
@@ -154,9 +156,9 @@ steps! {
     ArcStep to LastStep;
 }
 
-/// Default constants for types that do not implement the trait behind a probe. Derived code has this trait in scope. An
-/// inherent constant of the probe takes precedence if the type implements the trait. If not, another call reports the
-/// missing trait, and these defaults keep the constants from reporting it again.
+/// Default constants for types that do not implement the trait that a probe looks for. Derived code has this trait in scope. If
+/// the type implements the trait, an inherent constant of the probe takes precedence. If not, another call reports the missing
+/// trait, and these defaults keep the constants from reporting it again.
 pub trait ProbeDefaults {
     /// The default of `FACTS` in [`Probe`], [`Whole`] and [`ElementOf`].
     const FACTS: Facts = Facts::UNKNOWN;

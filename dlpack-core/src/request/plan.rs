@@ -110,7 +110,7 @@ pub struct Plan {
 /// The first rule that the request breaks, in this order: its stream, its device, its `copy`, the limits of the legacy struct.
 /// Planning has no side effects.
 pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
-    // For most requests the stream cannot be wrong.
+    // On the CPU without a stream, as in most requests, there is nothing to check.
     if subject.device.device_type != DeviceType::CPU || request.stream.is_some() {
         consumer(request, subject.device)?;
     }
