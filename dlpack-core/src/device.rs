@@ -1,4 +1,5 @@
-//! Devices. The device type is an open newtype rather than an enum, because later minor versions add numbers.
+//! Devices: a device type and an index. [`DeviceType`] is a newtype of an integer, not an enum, because later minor versions of
+//! DLPack add device types.
 // ABI-02
 
 use core::fmt;

@@ -1,4 +1,5 @@
-//! The table of arrays that are lent as plain slices. No two of them share a byte if one of the two may be written.
+//! The table of arrays that are lent as plain slices. It refuses a lease if the array shares a byte with another leased array and
+//! one of the two may be written.
 //!
 //! This file contains no lock and no process number: the binding supplies both. So the loom models can supply a lock of loom.
 
@@ -11,7 +12,7 @@ mod models;
 
 /// The lock around the [`Leases`] of a [`LeaseTable`].
 pub trait TableLock {
-    /// Runs a function while no other thread can access the list. Returns `None`, without a call, if the lock is unavailable.
+    /// Takes the lock and calls `change` with the list. Returns `None`, without calling it, if the lock is unavailable.
     fn with<R>(&self, change: impl FnOnce(&mut Leases) -> R) -> Option<R>;
 }
 

@@ -4,11 +4,12 @@
 //! describe_over ──▶ locate_packed ──▶ locate_strided ──▶ describe_general (`check`)
 //! ```
 //!
-//! Each returns a tensor, or `None` if it does not cover the case. `describe_general` has every rule and error. A test compares all three.
+//! Each fast path returns `None` for a case that it does not cover. `describe_general` has every rule and error. A test compares
+//! the results.
 
 use core::marker::PhantomData;
 
-use crate::describe::check::size_to_i64;
+use crate::describe::check::{size_from_i64, size_to_i64};
 use crate::describe::descriptor::{DescriptionSource, Descriptor};
 use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::layout::Dims;
@@ -46,7 +47,7 @@ impl Annotation {
     }
 
     /// Shape and strides of a tensor that is packed in C or F order from the start of its memory and has at most [`INLINE`] axes,
-    /// as most annotations describe. Returns `None` for all other tensors and for every error, which `describe_general` tells apart.
+    /// as most annotations describe. Returns `None` for any other tensor and for every error; `describe_general` finds the error.
     ///
     /// Inlined into each description, so that the compiler can evaluate most conditions.
     #[inline(always)]
@@ -272,12 +273,6 @@ struct LocatedTensor {
 /// The number of elements that fill these bytes, or `None` if it is not whole.
 fn count_whole(bytes: usize, element: usize) -> Option<usize> {
     (bytes % element == 0).then_some(bytes / element)
-}
-
-/// Converts a number that is not negative back to a size.
-#[inline]
-fn size_from_i64(size: i64) -> usize {
-    usize::try_from(size).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

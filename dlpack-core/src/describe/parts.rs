@@ -1,4 +1,4 @@
-//! [`Parts`]: the builder for a description; the keys of an annotation other than its data.
+//! [`Parts`], the builder for a description: every key of an annotation except its data.
 //!
 //! The first error is stored until `describe`, so that derived code needs no `?`. Each `?` expands to a match, a conversion and an
 //! early return. Together they took a fifth of the time that the compiler spent on a derived struct.
@@ -15,8 +15,9 @@ use crate::{DataType, Device, Element, Error, LegacyPolicy, Loan, LoanMut, Order
 use crate::{Shape, StreamRef, Strides, abi};
 use crate::{describe::descriptor::Descriptor, element::Axes, stream::Queue};
 
-/// The parts of an annotation other than the data, and the builder for an implementation by hand. The first part that no tensor
-/// can have, such as a negative extent, becomes the error of [`Parts::describe`].
+/// The builder for a description: shape, strides, offset, dtype and the other keys of an annotation, without the data. Use it to
+/// implement [`DLPack`](crate::DLPack) by hand. The first invalid part, such as a negative extent, is the error that
+/// [`Parts::describe`] returns.
 ///
 /// ```
 /// use dlpack_core::{Buffer, DLPack, Descriptor, Error, Parts};
@@ -99,7 +100,7 @@ impl Default for Parts<'_> {
 }
 
 impl<'a> Parts<'a> {
-    /// No parts: the tensor is exactly the loan.
+    /// Starts without any part. Described like this, the tensor has the shape, dtype and device of the loan.
     ///
     /// ```
     /// use dlpack_core::{Loan, Parts};
