@@ -176,6 +176,7 @@ mod class;
 mod error;
 mod exchange;
 mod export;
+#[cfg(feature = "streams")]
 pub mod functions;
 mod handover;
 #[cfg(feature = "stubs")]
