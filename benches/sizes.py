@@ -120,6 +120,7 @@ MODULES = {
     "view": ("a function with a `View`", [OURS], PLAIN + VIEW),
     "view-without-streams": ("a function with a `View`, without `streams`", [NO_STREAMS], PLAIN + VIEW),
     "result": ("functions with a `View` and a `Numpy`", [OURS], PLAIN + VIEW + RESULT),
+    "result-without-streams": ("functions with a `View` and a `Numpy`, without `streams`", [NO_STREAMS], PLAIN + VIEW + RESULT),
     "rust-numpy": ("functions with rust-numpy's arrays", [RUST_NUMPY], PLAIN + PEER),
 }
 
@@ -134,7 +135,7 @@ def main():
         words, dependencies, body = MODULES[name]
         size = build(options.work / name, name, dependencies, body)
         base = base or size
-        print(f"{words:45} {size:9,} {size - base:9,}", flush=True)
+        print(f"{words:55} {size:9,} {size - base:9,}", flush=True)
 
 
 def build(work, name, dependencies, body):

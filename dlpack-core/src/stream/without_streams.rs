@@ -69,7 +69,11 @@ mod tests {
         let (cuda, pinned) = (Device::cuda(0), Device::new(DeviceType::CUDA_HOST, 0));
         let stream = Queue::new(0x10);
         let check = |device, queue, policy, consumer| {
-            let origin = Origin { device, queue, policy };
+            let origin = Origin {
+                device,
+                queue,
+                policy,
+            };
             Link::new(origin).order(consumer, 4).is_ok()
         };
         let (safe, immediate) = (ReleasePolicy::Safe, ReleasePolicy::Immediate);
