@@ -244,7 +244,8 @@ errors! {
             name: &'static str = "The enum.",
             dtype: DataType = "The data type of the tensor.",
             rank: usize = "The rank of the tensor.",
-        } => "no variant of `{name}` accepts {dtype} of rank {rank}; convert the array to a dtype and rank that one accepts";
+            variants: &'static [&'static str] = "The variants, each with the type that it imports.",
+        } => "no variant of `{name}` accepts {dtype} of rank {rank}; expected one of {variants:?}";
         /// There is no tensor with this name.
         NoSuchTensor { name: String = "The requested name.", known: &'static [&'static str] = "The existing names." }
             => "there is no tensor `{name}`; expected one of {known:?}";
