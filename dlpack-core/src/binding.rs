@@ -41,7 +41,6 @@ mod leases;
 pub use crate::array::found::Found;
 pub use crate::describe::record::Records;
 pub use crate::error::text;
-#[cfg(feature = "std")]
 pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
 pub use crate::export::finish::{export_unordered, export_with, unordered_stream};
@@ -58,10 +57,10 @@ pub use crate::export::views::{apply_picks, reinterpret_bytes};
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
 pub use crate::layout::views::Pick;
-#[cfg(feature = "std")]
-pub use crate::stream::order::current_stream;
-#[cfg(feature = "std")]
-pub use crate::stream::visit::around_blocking;
+#[cfg(not(feature = "streams"))]
+pub use crate::stream::link::{around_blocking, current_stream};
+#[cfg(feature = "streams")]
+pub use crate::stream::{order::current_stream, visit::around_blocking};
 pub use crate::tensor::array_element::{Access, ByAccess};
 pub use crate::tensor::foreign::{aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};

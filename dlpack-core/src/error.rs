@@ -179,10 +179,9 @@ errors! {
         /// The stream is not valid for this device.
         BadStream { found: i64 = "The stream.", device: Device = "The device of the data." }
             => "stream {found} is not valid for data on {device}; pass {}", valid_streams(*device);
-        /// Work on this device would have to be ordered against a stream, but the crate was built without `std`, which that
-        /// needs.
+        /// Work on this device has to be ordered by its driver, but the crate was built without the feature `streams`.
         CannotOrder { device: Device = "The device of the data." }
-            => "work on {device} cannot be ordered after a stream by this producer, which was built without std; synchronize first and pass stream -1";
+            => "memory on {device} is exported in the order of streams, but this producer was built without the feature `streams` of dlpack-core";
         /// The data has its own stream, and the attribute gives a different one.
         StreamConflict { data: usize = "The stream of the data.", given: usize = "The value of the attribute." }
             => "`stream` is {given:#x}, but the data is written on {data:#x}; remove the key, or make them agree";
@@ -245,7 +244,8 @@ errors! {
             name: &'static str = "The enum.",
             dtype: DataType = "The data type of the tensor.",
             rank: usize = "The rank of the tensor.",
-        } => "no variant of `{name}` accepts {dtype} of rank {rank}; convert the array to a dtype and rank that one accepts";
+            variants: &'static [&'static str] = "The variants, each with the type that it imports.",
+        } => "no variant of `{name}` accepts {dtype} of rank {rank}; expected one of {variants:?}";
         /// There is no tensor with this name.
         NoSuchTensor { name: String = "The requested name.", known: &'static [&'static str] = "The existing names." }
             => "there is no tensor `{name}`; expected one of {known:?}";
@@ -333,7 +333,7 @@ impl Error {
     }
 
     /// Clones a remembered error, or returns `OutOfMemory` if there is no memory for the clone.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "streams")]
     #[cold]
     pub(crate) fn clone_or_out_of_memory(&self) -> Self {
         let clone = || match self {

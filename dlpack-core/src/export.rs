@@ -36,7 +36,7 @@
 
 pub(crate) mod block;
 pub(crate) mod device;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod device_copies;
 pub(crate) mod dims_storage;
 pub(crate) mod extras;

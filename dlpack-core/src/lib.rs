@@ -30,7 +30,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `std` (default) | catches panics in a deleter, and orders work on CUDA and HIP streams (see [`stream`]); without it the crate needs `alloc` only |
+//! | `std` (default) | catches panics in a deleter; without it the crate needs `alloc` only |
+//! | `streams` (default) | orders work on CUDA and HIP streams, and copies GPU memory (see [`stream`]); needs `std`. Without it, exports of GPU memory are refused |
 //! | `derive` (default) | the derive macros |
 //! | `half` | `f16` and `bf16` as elements |
 //! | `num-complex` | `Complex<f32>` and `Complex<f64>` as elements; with `half`, `Complex<f16>` too |
@@ -39,7 +40,7 @@
 //! | `ndarray` | `Array`, `ArcArray` and `CowArray` as buffers, with any strides; tensors become arrays |
 //! | `nalgebra` | matrices and vectors as buffers, the small ones also as elements; tensors become matrices. From 0.34 on `nalgebra` needs a newer Rust than this crate |
 //! | `image` | `ImageBuffer` and `DynamicImage` as buffers of (height, width, channels); tensors become images. Needs `std` |
-//! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `std`, and Rust 1.88, as `cudarc` does |
+//! | `cudarc` | `CudaSlice`, `CudaView`, `UnifiedSlice` and `PinnedHostSlice` as buffers that know their device and their stream, `CudaStream` as a stream; tensors on a GPU as `CudaView`s (module `cuda`). Builds without CUDA. Needs `streams`, and Rust 1.88, as `cudarc` does |
 //! | `pyo3` | `?` converts an [`Error`] to a Python exception in PyO3 functions; the crate `dlpack-pyo3` has everything else for Python |
 //!
 //! Your crate and this one must use the same version of such a crate. These versions are accepted, and the selected one
@@ -98,6 +99,7 @@ const _: () = assert!(
 pub use describe::descriptor::Descriptor;
 pub use describe::parts::Parts;
 pub use describe::record::Record;
+pub use describe::shaped::Shaped;
 pub use device::{AsDevice, Device, DeviceType};
 pub use dtype::{AsOrder, DataType, Order};
 pub use element::Element;

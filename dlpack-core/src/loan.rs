@@ -17,6 +17,7 @@
 //! | `access` | which code may write: none, the holder of the loan, or any; never memory of `bool` |
 //! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
+//! | `from_vec` | a `SharedBuffer` over the memory of a `Vec` |
 //! | `raw` | loans from an address, which the user guarantees |
 //! | `facts` | properties of a tensor that its types determine at compile time |
 #![expect(unsafe_code, reason = "has constructors of loans over raw memory")]
@@ -24,6 +25,7 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod facts;
+mod from_vec;
 pub(crate) mod raw;
 pub(crate) mod shared;
 

@@ -32,7 +32,7 @@
 //! | `owner` | an owner that is dropped after its consumer's work |
 //! | `link` | the stream state of an exported buffer: ordering at export, release after use |
 //! | `memory` | new device memory for copies |
-//! | `without_std` | replacement of `link` in a build without the feature `std`, which finds no driver |
+//! | `without_streams` | replacement of `link` in a build without the feature `streams`, which refuses what needs a driver |
 //!
 //! # What is not covered
 //!
@@ -62,53 +62,53 @@
 use alloc::sync::Arc;
 use core::{marker::PhantomData, num::NonZeroUsize};
 
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 mod collector;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod driver;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 mod graph;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 mod library;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod link;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod memory;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod order;
 pub(crate) mod owner;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod place;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 mod primary;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod release;
 pub(crate) mod rules;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 mod sleep;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod visit;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) mod waiting;
 
-#[cfg(not(feature = "std"))]
-#[path = "stream/without_std.rs"]
+#[cfg(not(feature = "streams"))]
+#[path = "stream/without_streams.rs"]
 pub(crate) mod link;
 
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub use collector::collect_in_background;
 #[doc(hidden)]
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub use collector::look;
 #[doc(hidden)]
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub use driver::ENTRY_POINTS;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub use driver::available;
 #[doc(hidden)]
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub use primary::spare_events;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub use waiting::{Retained, captured, collect, limit, release_captured, retained};
 
 /// A CUDA or HIP stream, identified by its driver handle.
@@ -336,7 +336,7 @@ impl Queue {
     }
 
     /// Whether the handle is the number of a default stream.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "streams")]
     pub(crate) fn is_default(self) -> bool {
         self.handle <= PER_THREAD
     }

@@ -6,7 +6,7 @@
 #[cfg(not(all(test, loom)))]
 mod chosen {
     pub(crate) use core::sync::atomic;
-    #[cfg(feature = "std")]
+    #[cfg(feature = "streams")]
     pub(crate) use std::sync::{Mutex, MutexGuard};
 }
 
@@ -18,7 +18,7 @@ mod chosen {
 pub(crate) use chosen::*;
 
 /// Declares statics. In a loom model they are reinitialised for each run of the model.
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 macro_rules! statics {
     ($($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;)*) => {$(
         #[cfg(not(all(test, loom)))]
@@ -32,5 +32,5 @@ macro_rules! statics {
         }
     )*};
 }
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 pub(crate) use statics;

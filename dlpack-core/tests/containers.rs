@@ -639,7 +639,19 @@ mod images {
             Error::NoVariant {
                 name: "DynamicImage",
                 dtype: DataType::F32,
-                rank: 3
+                rank: 3,
+                variants: &[
+                    "ImageLuma8",
+                    "ImageLumaA8",
+                    "ImageRgb8",
+                    "ImageRgba8",
+                    "ImageLuma16",
+                    "ImageLumaA16",
+                    "ImageRgb16",
+                    "ImageRgba16",
+                    "ImageRgb32F",
+                    "ImageRgba32F"
+                ],
             }
         );
     }

@@ -342,7 +342,12 @@ fn enums() {
         Error::NoVariant {
             name: "Either",
             dtype: DataType::BOOL,
-            rank: 1
+            rank: 1,
+            variants: &[
+                "Floats(Vec<f32>)",
+                "Pairs(Vec<[i32; 2]>)",
+                "Numbers(Vec<i32>)"
+            ],
         }
     );
     assert_eq!(bools.deleted.times(), 1);

@@ -76,6 +76,9 @@
 //! consumer calls the deleter is attached; there they wait too.) [`from_dlpack`] passes the default stream, so you may use
 //! the tensor in work on that stream.
 //!
+//! All this is the default feature `streams`. A module for host memory is smaller without it:
+//! `dlpack-pyo3 = { version = "0.1", default-features = false }`. Its exports of GPU memory raise `BufferError`.
+//!
 //! Kernels of a consumer may still run when it drops an array. Such memory is freed by a later export;
 //! [`functions::collect`] frees it now, from Python.
 //!
@@ -176,6 +179,7 @@ mod class;
 mod error;
 mod exchange;
 mod export;
+#[cfg(feature = "streams")]
 pub mod functions;
 mod handover;
 #[cfg(feature = "stubs")]

@@ -1,6 +1,6 @@
 //! Results of functions: any tensor as a [`Tensor`] or as an array of a library.
 
-use dlpack_core::{DLPack, Managed, Record, binding};
+use dlpack_core::{DLPack, Managed, Record, Shaped, binding};
 use pyo3::prelude::*;
 
 use crate::class::tensor::Tensor;
@@ -10,6 +10,30 @@ use crate::library::{
     self,
     function::{CUPY, JAX, Library, TORCH},
 };
+
+/// The constructor of a result with a shape.
+macro_rules! shaped {
+    ($name:ident) => {
+        impl<B, S> $name<Shaped<B, S>> {
+            /// A buffer with a shape, in row-major order: `shaped(vec, [2, 3])` is an array of 2 rows.
+            ///
+            /// ```no_run,standalone_crate
+            #[doc = concat!("use dlpack_pyo3::{", stringify!($name), ", Shaped};")]
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyfunction]
+            #[doc = concat!("fn zeros(rows: usize, columns: usize) -> ", stringify!($name), "<Shaped<Vec<f32>, [usize; 2]>> {")]
+            #[doc = concat!("    ", stringify!($name), "::shaped(vec![0.0; rows * columns], [rows, columns])")]
+            /// }
+            /// ```
+            ///
+            /// If the buffer has fewer elements than the shape needs, the conversion raises `BufferError`.
+            pub const fn shaped(buffer: B, shape: S) -> Self {
+                Self(Shaped::new(buffer, shape))
+            }
+        }
+    };
+}
 
 /// A result that is a [`Tensor`] in Python: any [`DLPack`] value, such as a `Vec`, an `ndarray::Array`, a struct with the
 /// derive or a [`Managed`].
@@ -28,6 +52,8 @@ use crate::library::{
 /// `BufferError`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Exported<T>(pub T);
+
+shaped!(Exported);
 
 impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
     type Target = Tensor;
@@ -62,6 +88,8 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
 /// installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Numpy<T>(pub T);
+
+shaped!(Numpy);
 
 impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     type Target = PyAny;
@@ -141,6 +169,8 @@ macro_rules! results {
         $(#[$more])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
         pub struct $name<T>(pub T);
+
+        shaped!($name);
 
         impl<'py, T: DLPack + 'static> IntoPyObject<'py> for $name<T> {
             type Target = PyAny;

@@ -6,6 +6,7 @@
 //!   copies         strided copies beside NumPy and memcpy; installs NumPy into a cache folder where it is missing
 //!   compile-time   200 derived structs beside those of serde and thiserror
 //!   classes        what 100 classes cost the compiler and the library
+//!   sizes          what a class, a view and a result add to a library, in bytes
 //!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, in about ten minutes
 //!   peers          every capability beside all who have it; writes the guide's page of benchmarks, in about ten minutes
 //! usage: `cargo xtask bench [NAME] [--quick]`
@@ -29,6 +30,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::line("copies: python3 benches/copies.py"),
         Step::line("compile-time: python3 benches/compile_time.py --trees"),
         Step::line("classes: python3 benches/classes.py"),
+        Step::line("sizes: python3 benches/sizes.py"),
         Step::new("python", move |sh| {
             let venv = venv(sh, &interpreter()?, "bench", PACKAGES)?;
             let run = venv.run(sh).arg("benches/python/run.py");

@@ -1,7 +1,7 @@
 //! Exports of device memory: shared in stream order, or copied by the driver.
 
 use crate::export::block::UnfinishedExport;
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 use crate::export::device_copies;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::finish_without_owner;
@@ -74,9 +74,9 @@ pub(crate) fn copy_device_tensor(
         order_consumer(descriptor, Consumer::Host)?;
         return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
     }
-    #[cfg(feature = "std")]
+    #[cfg(feature = "streams")]
     return device_copies::copy_by_driver(descriptor, plan, request);
-    #[cfg(not(feature = "std"))]
+    #[cfg(not(feature = "streams"))]
     {
         let (device, _) = (descriptor.device, request);
         Err(Error::CannotCopy { device })
@@ -91,7 +91,6 @@ pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) ->
     order(descriptor.device, descriptor.stream, consumer).map(|_| ())
 }
 
-#[cfg(feature = "std")]
 /// Waits until the host may read an imported tensor that its producer ordered for the default stream.
 ///
 /// # Errors

@@ -261,8 +261,8 @@ impl Managed {
             self
         };
         let wrapped = reexport_tensor(tensor, None);
-        let wrapped = wrapped.expect("a checked tensor is described again without an error");
-        wrapped.into_raw()
+        // Not `expect`: its `Debug` text of the error would be a part of every library.
+        wrapped.unwrap_or_else(|error| panic!("{error}")).into_raw()
     }
 
     /// Returns the tensor as the struct from before DLPack 1.0. Read-only data is copied, since that struct has no read-only

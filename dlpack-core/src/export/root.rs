@@ -11,7 +11,7 @@ use core::sync::atomic::AtomicBool;
 
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
-use crate::export::finish::{finish_export, plan_export, transfer_path};
+use crate::export::finish::{plan_export, transfer_path};
 use crate::export::reexport::kept_by;
 use crate::request::{Plan, plan::TransferPath};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
@@ -84,34 +84,18 @@ pub fn share_root(
     if transfer_path(described, &plan) != TransferPath::Share {
         return None;
     }
-    // SAFETY: `allocation_of` checked with `contains_items` that the allocation contains every item.
-    Some(unsafe { export_allocation(allocation, described, &plan, request) })
+    Some(export_allocation(allocation, described, &plan))
 }
 
-/// Exports a described tensor with the allocation as its owner.
-///
-/// # Safety
-///
-/// [`contains_items`] is true for the allocation and the tensor.
-unsafe fn export_allocation(
+/// Exports a tensor in host memory with the allocation that contains its items as its owner. The plan shares the memory.
+fn export_allocation(
     allocation: &SharedAllocation,
     described: &mut Descriptor<'_>,
     plan: &Plan,
-    request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     let capacity = Capacity::of_rank(described.rank());
-    let block = |owner| UnfinishedExport::new(owner, capacity);
-    // SAFETY: the owner holds the allocation. By this function's contract it contains every item, and permits writes if the
-    // tensor does.
-    unsafe {
-        finish_export(
-            || AllocationOwner::new(allocation),
-            block,
-            described,
-            plan,
-            request,
-        )
-    }
+    let block = UnfinishedExport::new(AllocationOwner::new(allocation), capacity)?;
+    Ok(block.into_tensor(described, plan))
 }
 
 /// Replaces the owner of `tensor` by the shared allocation that `keeper` lies in, if that contains every item of `tensor`;
@@ -139,8 +123,7 @@ pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
             return None;
         }
         let plan = plan_export(&described, None).ok()?;
-        // SAFETY: `contains_items` returned true for them.
-        unsafe { export_allocation(allocation, &mut described, &plan, None) }.ok()
+        export_allocation(allocation, &mut described, &plan).ok()
     };
     match keep(&mut tensor) {
         Some(kept) => kept.with_base_facts(sole, copied),

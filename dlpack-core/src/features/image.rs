@@ -136,6 +136,7 @@ macro_rules! variants {
                     name: "DynamicImage",
                     dtype: view.dtype(),
                     rank: view.shape().len(),
+                    variants: &[$(stringify!($variant)),*],
                 })
             }
 

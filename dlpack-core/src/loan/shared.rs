@@ -35,7 +35,7 @@ use crate::{Device, Error};
 /// ```
 pub struct SharedBuffer<T> {
     len: usize,
-    allocation: SharedAllocation,
+    pub(super) allocation: SharedAllocation,
     elements: PhantomData<T>,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct SharedAllocation {
     start: *mut u8,
     bytes: usize,
     access: Access,
-    /// Whether this crate allocated the memory.
-    is_own: bool,
+    /// Whether only handles of this crate have had the memory: it was allocated here, or came in a `Vec`.
+    pub(super) is_own: bool,
     /// The reference count that keeps the memory alive.
     keeper: Counted,
 }
@@ -359,7 +359,7 @@ impl<T: Plain> SharedBuffer<T> {
         elements
     }
 
-    /// The elements as a slice, if this is the only handle and this crate allocated the memory: then no consumer can access it.
+    /// The elements as a slice, if this is the only handle, and the memory was allocated here or by a `Vec`: then no consumer can access it.
     ///
     /// ```
     /// let mut buffer = dlpack_core::SharedBuffer::<u8>::zeroed(2)?;

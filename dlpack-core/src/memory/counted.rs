@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "frees a value after its last reference")]
 
 use alloc::{alloc::alloc, boxed::Box};
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 use core::ffi::c_void;
 use core::{alloc::Layout, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
@@ -55,7 +55,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
     }
 
     /// Converts the reference to a pointer that C code can keep, for [`from_raw`](Counted::from_raw).
-    #[cfg(feature = "std")]
+    #[cfg(feature = "streams")]
     pub(crate) fn into_raw(self) -> *mut c_void {
         ManuallyDrop::new(self).0.as_ptr().cast()
     }
@@ -71,7 +71,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
     }
 }
 
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 impl Counted {
     /// Converts a pointer from [`into_raw`](Counted::into_raw) to the reference that it represents.
     ///
@@ -102,7 +102,7 @@ impl<T> Counted<T> {
     }
 
     /// Whether `other` refers to the same value.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "streams")]
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }

@@ -9,7 +9,7 @@ use crate::loan::facts::Facts;
 use crate::private::assertion::is_same_name;
 use crate::private::probe::{RouteToTensor, RouteToTensorMut};
 use crate::tensor::view::check_axis_size;
-use crate::{Descriptor, Error, ExportRequest, FromDLPack, Managed, Record};
+use crate::{Descriptor, Element, Error, ExportRequest, FromDLPack, Managed, Record, TensorRef};
 
 /// The result of describing a tensor.
 pub type Described<'a> = Result<Descriptor<'a>, Error>;
@@ -107,20 +107,35 @@ pub fn check_assigned(
     Ok(tensor)
 }
 
-/// Whether the field of a variant accepts this tensor.
+/// Whether dtype and rank of this tensor are those that a field of this type imports.
 #[must_use]
-pub fn accepts_tensor<T: FromDLPack>(tensor: &Managed) -> bool {
-    T::fits(&tensor.view())
+pub fn accepts_tensor<T: FromDLPack>(tensor: &TensorRef<'_>) -> bool {
+    T::fits(tensor)
+}
+
+/// Whether dtype and rank of this tensor are those that a struct imports whose data field has the type `D`. The rank counts
+/// the axes before those of the element type.
+#[must_use]
+pub fn accepts_data<D: FromTensor>(tensor: &TensorRef<'_>, rank: Option<usize>) -> bool {
+    let axes = |rank| rank + D::Element::TRAILING.len();
+    D::fits(tensor) && rank.is_none_or(|rank| axes(rank) == tensor.shape().len())
+}
+
+/// Whether an axis of this tensor has this size.
+#[must_use]
+pub fn has_size(tensor: &TensorRef<'_>, axis: usize, size: i64) -> bool {
+    tensor.shape().get(axis) == Some(&size)
 }
 
 /// Returns the error that no variant accepts this tensor.
 #[must_use]
-pub fn no_variant(name: &'static str, tensor: Managed) -> Error {
+pub fn no_variant(name: &'static str, variants: &'static [&'static str], tensor: Managed) -> Error {
     let view = tensor.view();
     Error::NoVariant {
         name,
         dtype: view.dtype(),
         rank: view.shape().len(),
+        variants,
     }
 }
 

@@ -188,7 +188,7 @@ fn device_of_copy(requested: Device, subject: &Subject, moved: bool) -> Result<D
         // A copy of host-readable memory is ordinary host memory, even if the original was registered with a driver.
         return Ok(Device::CPU);
     }
-    if cfg!(feature = "std") && device.device_type.stream_api().is_some() {
+    if cfg!(feature = "streams") && device.device_type.stream_api().is_some() {
         return Ok(requested);
     }
     if moved {

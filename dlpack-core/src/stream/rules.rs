@@ -8,14 +8,10 @@ use crate::{Device, ReleasePolicy, request::Consumer};
 pub(crate) struct Origin {
     pub(crate) device: Device,
     pub(crate) queue: Option<Queue>,
-    #[cfg_attr(
-        not(feature = "std"),
-        expect(dead_code, reason = "nothing waits there")
-    )]
     pub(crate) policy: ReleasePolicy,
 }
 
-#[cfg(feature = "std")]
+#[cfg(feature = "streams")]
 impl Origin {
     /// Memory of which only the device is known.
     pub(crate) fn unsaid(device: Device) -> Self {
@@ -50,7 +46,7 @@ impl Consumer {
 
     /// The stream that the consumer's work is queued on, if it has one.
     #[cfg_attr(
-        not(feature = "std"),
+        not(feature = "streams"),
         expect(dead_code, reason = "asked by the driver")
     )]
     pub(crate) fn queue(self) -> Option<Queue> {

@@ -26,16 +26,19 @@ pub(crate) fn expand_from_dlpack(
     reject_one_way_keys(&Claims::new(&input.attrs, fields), cx);
     cx.check()?;
     let paths = Paths::new(input);
-    let body = match &plan.main {
-        Main::Whole(field) => import_only_field(&paths, field),
+    let (body, fits) = match &plan.main {
+        Main::Whole(field) => (import_only_field(&paths, field), accepts(&paths, field)),
         Main::Variants(arms) => import_variants(&paths, arms),
-        Main::Tensor { tensor, .. } => Solver {
-            paths: &paths,
-            fields,
-            cx,
-            solved: Vec::new(),
+        Main::Tensor { tensor, .. } => {
+            let solver = Solver {
+                paths: &paths,
+                fields,
+                cx,
+                solved: Vec::new(),
+            };
+            let fits = solver.accepts_fields(tensor);
+            (solver.solve_fields(tensor)?, fits)
         }
-        .solve_fields(tensor)?,
         Main::None | Main::Via(..) => return None,
     };
     cx.check()?;
@@ -45,6 +48,8 @@ pub(crate) fn expand_from_dlpack(
         quote! {
             #[inline]
             fn from_dlpack(tensor: #c::Managed) -> #k::Result<Self, #c::Error> { #body }
+            #[inline]
+            fn fits(tensor: &#c::TensorRef<'_>) -> #k::Bool { #fits }
         },
     ))
 }
@@ -93,14 +98,22 @@ fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     quote_spanned!(at=> <#ty as #k::Default>::default())
 }
 
-/// Creates the first variant with a field that accepts the tensor.
-fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
+/// Whether the type of the field accepts `tensor`, a `&TensorRef`.
+fn accepts(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+    let (at, ty) = (field.at, field.ty);
+    let k = paths.k(at);
+    quote_spanned!(at=> #k::accepts_tensor::<#ty>(tensor))
+}
+
+/// Creates the first variant with a field that accepts the tensor. Also returns whether there is one.
+fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenStream) {
     let k = &paths.k;
-    let tries = arms.iter().filter_map(|arm| {
-        let (variant, chosen) = (arm.variant.ident, arm.field?);
+    let fields = || arms.iter().filter_map(|arm| Some((arm, arm.field?)));
+    let tries = fields().map(|(arm, chosen)| {
+        let variant = arm.variant.ident;
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
-        let fits = quote_spanned!(at=> #at_k::accepts_tensor::<#ty>(&tensor));
+        let fits = quote_spanned!(at=> #at_k::accepts_tensor::<#ty>(&tensor.view()));
         let values = arm.variant.fields.iter().map(|field| {
             let is_chosen = core::ptr::eq(field, chosen);
             let value = if is_chosen {
@@ -111,14 +124,32 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
             let member = &field.member;
             quote!(#member: #value)
         });
-        Some(quote! {
+        quote! {
             if #fits {
                 return #k::Ok(Self::#variant { #(#values),* });
             }
-        })
+        }
     });
     let name = paths.input.ident.unraw().to_string();
-    quote!(#(#tries)* #k::Err(#k::no_variant(#name, tensor)))
+    let variants = fields().map(|(arm, field)| {
+        let ty = field
+            .ty
+            .to_token_stream()
+            .to_string()
+            .replace(' ', "")
+            .replace(';', "; ");
+        format!("{}({ty})", arm.variant.ident.unraw())
+    });
+    let import = quote! {
+        #(#tries)*
+        #k::Err(#k::no_variant(#name, &[#(#variants),*], tensor))
+    };
+    let fits: Vec<_> = fields().map(|(_, field)| accepts(paths, field)).collect();
+    let fits = match &fits[..] {
+        [] => quote!(false),
+        fits => quote!(#(#fits)||*),
+    };
+    (import, fits)
 }
 
 /// Finds the value of each field.
@@ -178,6 +209,45 @@ impl<'a> Solver<'a> {
                 #member: import.into_data::<#ty>()?,
             })
         })
+    }
+
+    /// Whether dtype, rank and the constant sizes of axes of `tensor`, a `&TensorRef`, are those of the struct.
+    fn accepts_fields(&self, tensor: &'a Tensor<'a>) -> TokenStream {
+        let Data::Field(data) = tensor.data else {
+            return quote!(false);
+        };
+        let mut sizes = TokenStream::new();
+        let k = &self.paths.k;
+        let rank = match &tensor.shape {
+            None => quote!(#k::None),
+            Some(Slot::List(entries, _)) => {
+                for (axis, entry) in entries.iter().enumerate() {
+                    let Entry::Expr(size) = entry else { continue };
+                    if is_integer(size) {
+                        let axis = Literal::usize_unsuffixed(axis);
+                        sizes.extend(quote!(&& #k::has_size(tensor, #axis, #size)));
+                    }
+                }
+                let rank = Literal::usize_unsuffixed(entries.len());
+                quote!(#k::Some(#rank))
+            }
+            Some(Slot::Field(field)) => self.rank_of(field),
+            Some(Slot::Expr(tokens)) => match self.find_field(tokens) {
+                Some(field) => self.rank_of(field),
+                None => quote!(#k::None),
+            },
+        };
+        let (at, ty) = (data.at, data.ty);
+        let at_k = self.paths.k(at);
+        let accepts = quote_spanned!(at=> #at_k::accepts_data::<#ty>);
+        quote!(#accepts(tensor, #rank) #sizes)
+    }
+
+    /// The rank of a field with the shape, if its type determines it.
+    fn rank_of(&self, field: &Field<'_>) -> TokenStream {
+        let (at, ty) = (field.at, field.ty);
+        let k = self.paths.k(at);
+        quote_spanned!(at=> #k::RankOf::<#ty>::RANK)
     }
 
     fn solve_shape(&mut self, shape: &'a Slot<'a>, checks: &mut TokenStream) {

@@ -26,4 +26,10 @@ impl ::dlpack_core::FromDLPack for Image {
             pixels: import.into_data::<Vec<f32>>()?,
         })
     }
+    #[inline]
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+        ::dlpack_core::__private::accepts_data::<
+            Vec<f32>,
+        >(tensor, ::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
+    }
 }

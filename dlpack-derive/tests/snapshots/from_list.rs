@@ -19,4 +19,11 @@ impl ::dlpack_core::FromDLPack for Frame {
             data: import.into_data::<Vec<u8>>()?,
         })
     }
+    #[inline]
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+        ::dlpack_core::__private::accepts_data::<
+            Vec<u8>,
+        >(tensor, ::dlpack_core::__private::Some(4))
+            && ::dlpack_core::__private::has_size(tensor, 2, 3)
+    }
 }

@@ -11,4 +11,8 @@ impl ::dlpack_core::FromDLPack for Wrapper {
             0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
         })
     }
+    #[inline]
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+        ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(tensor)
+    }
 }

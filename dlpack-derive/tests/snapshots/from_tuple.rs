@@ -18,4 +18,10 @@ impl ::dlpack_core::FromDLPack for Matrix {
             0: import.into_data::<Vec<f64>>()?,
         })
     }
+    #[inline]
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+        ::dlpack_core::__private::accepts_data::<
+            Vec<f64>,
+        >(tensor, ::dlpack_core::__private::Some(2))
+    }
 }

@@ -11,19 +11,28 @@ impl ::dlpack_core::FromDLPack for Audio {
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
-        if ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(&tensor) {
+        if ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(&tensor.view()) {
             return ::dlpack_core::__private::Ok(Self::Mono {
                 0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
             });
         }
-        if ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(&tensor) {
+        if ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(&tensor.view()) {
             return ::dlpack_core::__private::Ok(Self::Both {
                 rate: <u32 as ::dlpack_core::__private::Default>::default(),
                 samples: ::dlpack_core::__private::import_field::<Vec<i16>>(tensor)?,
             });
         }
         ::dlpack_core::__private::Err(
-            ::dlpack_core::__private::no_variant("Audio", tensor),
+            ::dlpack_core::__private::no_variant(
+                "Audio",
+                &["Mono(Vec<f32>)", "Both(Vec<i16>)"],
+                tensor,
+            ),
         )
+    }
+    #[inline]
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+        ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(tensor)
+            || ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(tensor)
     }
 }

@@ -7,6 +7,7 @@ import threading
 import dlpack_probe as p
 import numpy as np
 import pytest
+from capi import Foreign
 from test_views import Refused
 
 v = p.views
@@ -203,6 +204,24 @@ def test_a_refused_view_gives_its_lease_back():
             v.promised_overlap(a, a)
         v.sort(a)
         v.scale(a, 1.0)
+
+
+@pytest.mark.parametrize("kind", ["ViewMut", "ViewMut, promised", "View, promised"])
+def test_a_lease_ends_before_its_memory_is_released(kind):
+    """A view of another array at the same address is accepted as soon as the memory can be reused."""
+    outcomes = []
+
+    class Reused(Foreign):
+        def _delete(self, address):
+            super()._delete(address)
+            try:
+                p.make_view(np.frombuffer(self.memory, "f4")[:4], "ViewMut, promised")
+                outcomes.append("accepted")
+            except TypeError as error:
+                outcomes.append(str(error))
+
+    p.make_view(Reused((1.0, 2.0, 3.0, 4.0), (4,)), kind)
+    assert outcomes == ["accepted"]
 
 
 def test_two_mappings_of_one_file_are_not_told_apart(tmp_path):

@@ -51,12 +51,13 @@ impl Keeper {
 
 /// A view of the core, with the locks that its options require.
 pub(super) struct Leased<V, O> {
-    pub(super) view: V,
-    // Both are released after the last use of the elements.
+    // Both are dropped before the view releases the memory. Otherwise another thread could allocate at the same address, and
+    // its view would be refused; in a child that was forked in between, for ever.
     #[expect(dead_code, reason = "held for its `Drop`")]
     lease: Option<Lease>,
     #[expect(dead_code, reason = "held for its `Drop`")]
     registration: Registration,
+    pub(super) view: V,
     options: PhantomData<fn() -> O>,
 }
 
