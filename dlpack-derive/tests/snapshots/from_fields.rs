@@ -27,7 +27,7 @@ impl ::dlpack_core::FromDLPack for Image {
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         ::dlpack_core::__private::accepts_data::<
             Vec<f32>,
         >(tensor, ::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)

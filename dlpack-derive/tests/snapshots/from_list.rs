@@ -20,7 +20,7 @@ impl ::dlpack_core::FromDLPack for Frame {
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         ::dlpack_core::__private::accepts_data::<
             Vec<u8>,
         >(tensor, ::dlpack_core::__private::Some(4))

@@ -19,7 +19,7 @@ impl ::dlpack_core::FromDLPack for Matrix {
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         ::dlpack_core::__private::accepts_data::<
             Vec<f64>,
         >(tensor, ::dlpack_core::__private::Some(2))

@@ -31,7 +31,7 @@ impl ::dlpack_core::FromDLPack for Audio {
         )
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> bool {
+    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(tensor)
             || ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(tensor)
     }
