@@ -1,4 +1,4 @@
-//! Creates capsules for `__dlpack__`, and reads the capsules of other producers.
+//! Creates capsules for `__dlpack__`, and looks into capsules of other producers, which `import/consume.rs` consumes.
 #![expect(unsafe_code, reason = "creates and reads capsules")]
 
 use core::ffi::{CStr, c_void};
