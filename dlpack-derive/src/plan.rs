@@ -144,7 +144,9 @@ fn main<'a>(
             let name = other.role.name();
             cx.error(
                 other.key,
-                format!("`via` returns a complete tensor: `{name}` has no effect on it, remove one"),
+                format!(
+                    "`via` returns a complete tensor: `{name}` has no effect on it, remove one"
+                ),
             );
         }
         let Value::Expr(tokens) = via.value else {

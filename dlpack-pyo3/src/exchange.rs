@@ -369,9 +369,12 @@ unsafe extern "C" fn allocate_tensor(
             _ => (c"BufferError", Err(error)),
         };
         let prototype = NonNull::new(prototype);
-        let prototype = prototype.ok_or(lacks(c"the allocator expected a prototype, found NULL"))?;
+        let prototype =
+            prototype.ok_or(lacks(c"the allocator expected a prototype, found NULL"))?;
         let out = NonNull::new(out);
-        let out = out.ok_or(lacks(c"the allocator expected a pointer for its result, found NULL"))?;
+        let out = out.ok_or(lacks(
+            c"the allocator expected a pointer for its result, found NULL",
+        ))?;
         aligned(prototype).map_err(failed)?;
         // SAFETY: a consumer passes a valid prototype; it is not null and aligned, as was checked.
         let prototype = unsafe { prototype.as_ref() };

@@ -144,7 +144,7 @@ def _allocate(report: Report, table: _abi.DLPackExchangeAPI) -> None:
     if status != 0:
         report.expect("XAP-22", bool(told), f"the allocator returned {status} and reported {told}")
         return
-    if not report.expect("XAP-22", bool(out.value) and not told, f"the allocator returned 0, {out.value}; error {told}"):
+    if not report.expect("XAP-22", bool(out.value) and not told, f"allocator: 0, {out.value}, error {told}"):
         return
     tensor = Tensor.of_versioned(out.value or 0)
     fits = tensor.shape == (2, 3) and tensor.dtype == (_abi.FLOAT, 32, 1) and tensor.data != 0 and not tensor.read_only

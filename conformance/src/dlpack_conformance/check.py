@@ -267,7 +267,7 @@ def _streams(report: Report, obj: object, base: Tensor) -> None:
         refused("STC-12", 1)
         answer = call_dlpack(obj, max_version=(1, 0), stream=-1)
         if answer.error is not None:
-            report.note("STC-12", f"{answer.said}; the standard requires this, but cutlass-dsl passes -1 for every device")
+            report.note("STC-12", f"{answer.said}; the standard requires it, but cutlass-dsl always passes -1")
             report.expect("ERR-06", not _wild(answer), answer.said)
     elif base.device[0] in (_abi.CUDA, _abi.CUDA_MANAGED):
         refused("STC-06", 0)

@@ -925,8 +925,9 @@ fn enums_delegate() {
 #[test]
 fn some_items_cannot_be_tensors() {
     let union = |name: &str, kinds: &str| {
-        let message =
-            format!("`#[derive({name})]` needs {kinds}; a union does not record which field is valid");
+        let message = format!(
+            "`#[derive({name})]` needs {kinds}; a union does not record which field is valid"
+        );
         let derive = match name {
             "DLPack" => Derive::DLPack,
             "FromDLPack" => Derive::FromDLPack,

@@ -124,6 +124,7 @@ pub(crate) fn expect_capsule<'py>(
     from: &str,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let (py, found) = (object.py(), object.get_type());
-    let wrong = |_| fail!(py, PyBufferError: "{from} returned no capsule, but an object of {found}");
+    let wrong =
+        |_| fail!(py, PyBufferError: "{from} returned no capsule, but an object of {found}");
     object.cast_into::<PyCapsule>().map_err(wrong).or_fetch(py)
 }
