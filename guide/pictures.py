@@ -62,7 +62,7 @@ def owners():
         ("array", "NumPy, torch, ..", HUES[0]),
         ("export", "shape, strides,|the deleter", HUES[1]),
         ("owner", "your object,|or an Arc of it", HUES[2]),
-        ("memory", "a Vec, a map,|a GPU's", HUES[3]),
+        ("memory", "a Vec, a map,|GPU memory", HUES[3]),
     ]
     for index, (name, more, fill) in enumerate(boxes):
         x = 12 + 138 * index
@@ -168,21 +168,21 @@ def streams_order():
 
 def streams_release():
     return timeline(
-        "The deleter runs on the host while the consumer's kernel still reads; the owner is dropped when that is done",
+        "The deleter runs on the host while the consumer's kernel still reads; a thread drops the owner when that is done",
         [
             (
                 "host",
                 [
                     (4, 24, "launch", HUES[0]),
                     (24, 44, "deleter", HUES[1]),
-                    (44, 78, "continues", PALE),
-                    (78, 96, "drop", HUES[4]),
+                    (44, 96, "continues", PALE),
                 ],
             ),
             ("consumer", [(14, 64, "kernel reads", HUES[3])]),
+            ("collector", [(64, 78, "queries", PALE), (78, 96, "drop", HUES[4])]),
             ("memory", [(4, 78, "kept: the owner is in a list", HUES[2])]),
         ],
-        [(24, "del array"), (64, "event"), (78, "next export")],
+        [(24, "del array"), (64, "event")],
     )
 
 

@@ -36,40 +36,40 @@ WHY = {
     "export": "nanobind's capsules share one header, which is not allocated again for each export.",
     "table": "It does not check the shape.",
     "from-dlpack": "It makes fewer checks.",
-    "asarray": "rust-numpy's class holds a NumPy array that was made before, and returns it; NumPy owns the elements. Ours exports through the buffer "
-    "protocol, and keeps one more object until the last buffer is released, on every Python from 3.10 on.",
+    "asarray": "rust-numpy's class stores a NumPy array and returns it; NumPy owns the elements. Ours exports through the buffer "
+    "protocol, which needs one more object until the last buffer is released.",
     "copy-out": "NumPy copies its own array, without a protocol in between. Large copies are bound by memory.",
     "call": "It makes fewer checks: ours also guards against two views of one memory, and accepts arrays of every library.",
     "call-any": "A view of any rank keeps shape and strides on the heap; a view of fixed rank keeps them inline.",
     "call-ours": "It queries neither the device of the data nor its version.",
     "sum": "NumPy adds several numbers at once, in another order, which changes the last digits; Rust and C++ keep the order of the loop. For few "
-    "numbers this is the cost of a call. With a promise ours is the same loop as rust-numpy's.",
+    "numbers this is the cost of a call. With a promise ours runs the same loop as rust-numpy.",
     "copy-in": "It makes fewer checks, which matters below 100 KB.",
-    "copy-transposed": "For few numbers the description of the array matters.",
+    "copy-transposed": "For few numbers the cost is in reading shape and strides.",
     "setter": "Our array may come from any library and have any strides; its dtype and shape are checked through a tensor. "
     "rust-numpy accepts NumPy arrays only. For many bytes, `assign` in C++ fills the old vector, and a new `Vec` takes new pages.",
     "lists-in": "Each array is imported on its own: a view holds its shape, its owner and its guard inline, and is moved into the list.",
     "give": "Both call NumPy's C functions. Ours first makes a tensor, which a capsule keeps; rust-numpy's array holds the `Vec` through one object. "
     "The difference is about 50 ns for every size.",
-    "lists-out": "The reason is that of one array.",
-    "frames": "NumPy's part of the work is most of it.",
+    "lists-out": "Same as for one array.",
+    "frames": "NumPy does most of the work.",
     "jax": "JAX itself takes nearly all of the time.",
     "torch": "It calls `torch.from_numpy`, a C function; ours calls `torch.from_dlpack`, a Python function around one.",
     "index": "A slice is an export of its own, with an owner that keeps the base tensor, so any library may have it and any thread may drop it; "
     "NumPy's is one more array object. To index often, use `np.asarray(tensor)`.",
-    "slice": "The reason is that of an index.",
+    "slice": "Same as for an index.",
     "tolist": "One loop handles all item types, from 4 bits to 16 bytes; NumPy has a loop for each type.",
     "pickle": "Pickle looks up our function by name in the module; it knows NumPy's directly.",
-    "threads-call": "The reason is that of one thread.",
-    "threads-call-free": "The reason is that of one thread.",
+    "threads-call": "Same as for one thread.",
+    "threads-call-free": "Same as for one thread.",
     "threads-one-free": "nanobind's capsules share one header; ours is allocated for each export.",
     "threads-own-free": "nanobind's capsules share one header; ours is allocated for each export.",
     "memory-capsule": "nanobind's capsules share one header, which its array object has as long as it lives; ours is one allocation for each, as large as "
     "NumPy's own.",
-    "memory-array": "The reason is that of a capsule.",
+    "memory-array": "Same as for a capsule.",
     "memory-given": "rust-numpy's array holds the `Vec` through one Python object; ours through a capsule and a tensor, which every library would accept.",
     "class-seconds": "A class that holds NumPy arrays has no protocol methods to compile.",
-    "class-bytes": "Most of it is there once for any number of classes: NumPy's arrays, other libraries, buffers, pickle, `Tensor`, "
+    "class-bytes": "Most of it is shared by all classes of a module: NumPy's arrays, other libraries, buffers, pickle, `Tensor`, "
     "copies, streams. Each further class adds less than with dlpark.",
 }
 

@@ -62,7 +62,7 @@ def test_what_is_no_producer_is_said_to_be_none():
 def test_the_report_says_what_was_seen():
     report = check_producer(good(broken.FifthProcessor))
     assert "0 notes, 1 fault\n" in str(report)
-    assert "__dlpack_device__() gave (1, 5)" in str(report)
+    assert "__dlpack_device__() returned (1, 5)" in str(report)
     assert report.faults[0].level == "fault" and report.notes == []
     assert "CPY-01" not in str(report) and "CPY-01" in report.everything()
 

@@ -63,7 +63,7 @@ use crate::DataType;
     label = "no DLPack data type describes `{Self}`",
     note = "elements are the integers, the floats, `bool`, arrays `[T; N]` of them, and with the feature of the same name the types of `half`, `num-complex`, `microfloat` and `glam`, of the version that is re-exported, such as `dlpack_core::half`; a type parameter is one with the bound `Element`",
     note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`",
-    note = "rows in vectors of their own, `Vec<Vec<T>>`, are many allocations: store all elements in one `Vec<T>`, and declare the shape in a struct with `#[derive(DLPack)]`"
+    note = "each row of a `Vec<Vec<T>>` is a separate allocation: store all elements in one `Vec<T>`, and declare the shape in a struct with `#[derive(DLPack)]`"
 )]
 pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
     /// The type that the innermost items are.
@@ -127,8 +127,8 @@ pub trait Plain: Element + Copy + sealed::Plain {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "memory of `{Self}` cannot be exported as writable",
-    label = "a consumer could leave bytes here that are no `{Self}`",
-    note = "drop `writable`, or use memory that may hold any bytes: `SharedBuffer<bool>` makes a value of whatever it finds, `Vec<u8>` goes with `elem = bool`",
+    label = "a consumer could write bytes that are not a valid `{Self}`",
+    note = "drop `writable`, or use memory that may hold any bytes: `SharedBuffer<bool>` reads every byte except 0 as `true`, `Vec<u8>` can have `elem = bool`",
     note = "where the element is a type parameter, bound it by `dlpack_core::element::AnyBits`"
 )]
 pub trait AnyBits: Element {}

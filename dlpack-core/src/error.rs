@@ -205,7 +205,7 @@ errors! {
         /// The limit of deferred owners is reached: consumers dropped this many tensors, and their streams have not been named
         /// again since.
         TooManyWait { owners: usize = "The number of deferred owners.", bytes: usize = "The size of their memory in bytes." }
-            => "{owners} tensors of {bytes} bytes were dropped by consumers whose streams nobody has named again, which is as much as may be kept: call `collect` where no stream captures";
+            => "{owners} tensors of {bytes} bytes wait for consumers that did not pass their streams again, and the limit is reached: call `collect` while no stream captures";
         /// The tensor has an unsupported major version.
         UnsupportedMajor { found: Version = "The version of the tensor.", supported: Version = "The supported version." }
             => "the tensor has DLPack version {found}; expected {}.x", supported.major;

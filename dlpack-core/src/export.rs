@@ -82,7 +82,7 @@ use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a DLPack tensor",
-    label = "`{Self}` neither is a tensor nor lends its elements",
+    label = "`{Self}` is neither a tensor nor a buffer",
     note = "add `#[derive(DLPack)]` to it, or mark the field that holds the elements with `#[dlpack(data)]`"
 )]
 pub trait DLPack: Send // a consumer may run the deleter on any thread

@@ -51,7 +51,7 @@ use crate::{element::Plain, error::check_memory, import::reader::Import};
     message = "`{Self}` cannot be made from a DLPack tensor",
     label = "`{Self}` does not implement `FromDLPack`",
     note = "add `#[derive(FromDLPack)]` to a struct or an enum of yours; else use a type that owns its elements: `Vec<T>`, `Box<[T]>`, `Arc<[T]>` or `SharedBuffer<T>`",
-    note = "to read an array where it lies, use `dlpack_core::array::View`; as an argument of a Python function, `dlpack_pyo3::View<T, N>`"
+    note = "to read an array in place, use `dlpack_core::array::View`; as an argument of a Python function, `dlpack_pyo3::View<T, N>`"
 )]
 pub trait FromDLPack: Sized {
     /// Constructs a value from a tensor.

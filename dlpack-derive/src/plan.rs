@@ -144,7 +144,9 @@ fn main<'a>(
             let name = other.role.name();
             cx.error(
                 other.key,
-                format!("`via` gives a finished tensor: `{name}` has no effect on it, remove one"),
+                format!(
+                    "`via` returns a complete tensor: `{name}` has no effect on it, remove one"
+                ),
             );
         }
         let Value::Expr(tokens) = via.value else {
@@ -254,7 +256,7 @@ fn find_implied<'a>(
                 }
                 _ => {
                     let name = claim.role.name();
-                    cx.error(claim.key, format!("`{name}` needs a `data` field: inside `tensor(..)` it speaks of that tensor"));
+                    cx.error(claim.key, format!("`{name}` needs a `data` field: inside `tensor(..)` it applies to that tensor"));
                 }
             }
         }
@@ -274,7 +276,7 @@ fn find_implied<'a>(
         }
         [] => {
             let message = format!(
-                "`{ident}` has no field that holds the elements: say `#[dlpack(data = ..)]` or `#[dlpack(via = ..)]`"
+                "`{ident}` has no field that holds the elements: write `#[dlpack(data = ..)]` or `#[dlpack(via = ..)]`"
             );
             cx.error(ident, message);
             None

@@ -129,7 +129,7 @@ unsafe fn finish_call<R>(
 ) -> c_int {
     let body = || {
         if out.is_null() {
-            bail!(py, PyValueError: "the exchange table was given no place for its result");
+            bail!(py, PyValueError: "the exchange table expected a pointer for its result, found NULL");
         }
         // SAFETY: `out` is not null, so it is valid for writes by this function's contract.
         body().map(|result| unsafe { out.write(result) })
@@ -155,13 +155,13 @@ unsafe fn check_instance<'a, 'py, G: Send + 'static>(
 ) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
     // SAFETY: a valid object or null, by this function's contract.
     let Some(object) = (unsafe { Borrowed::from_ptr_or_opt(py, object) }) else {
-        bail!(py, PyTypeError: "the exchange table was given no object");
+        bail!(py, PyTypeError: "the exchange table expected an object, found NULL");
     };
     if class.has(&object) {
         return Ok(object);
     }
     let (ours, found) = (class.name, object.get_type());
-    bail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, and was given one of {found}")
+    bail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, found one of {found}")
 }
 
 /// Exports an object as an owning tensor, like `__dlpack__`.
@@ -255,10 +255,10 @@ fn with_shape_and_strides(
 ) -> Result<DLTensor, Raised> {
     if read_only {
         // XAP-20: a `DLTensor` has no flag for read-only data.
-        bail!(py, PyBufferError: "the data is read-only, which a borrowed tensor cannot say; ask for an owning one");
+        bail!(py, PyBufferError: "the data is read-only, and a borrowed tensor has no flag for that; request an owned tensor");
     }
     let Some((shape, strides)) = lists.filter(|lists| *lists == described) else {
-        bail!(py, PyBufferError: "shape and strides do not lie in the object as they are exported; ask for an owning tensor");
+        bail!(py, PyBufferError: "a borrowed tensor needs its shape and strides stored in the object; request an owned tensor");
     };
     if shape.is_empty() {
         return Ok(bare);
@@ -291,7 +291,7 @@ unsafe fn to_object(
     let py = unsafe { Python::assume_attached() };
     let import = || {
         let Some(tensor) = NonNull::new(tensor) else {
-            bail!(py, PyBufferError: "the exchange table was given no tensor");
+            bail!(py, PyBufferError: "the exchange table expected a tensor, found NULL");
         };
         // SAFETY: a consumer passes a valid tensor, which stays with the consumer if this function fails.
         let offer = unsafe { Offer::of(tensor) }.or_raise(py)?;
@@ -346,7 +346,7 @@ fn create_object<T: Imports>(py: Python<'_>, tensor: Managed) -> PyResult<Bound<
 
 /// A class with objects that can be created from tensors.
 #[diagnostic::on_unimplemented(
-    message = "objects of `{Self}` cannot be made of tensors",
+    message = "objects of `{Self}` cannot be made from tensors",
     label = "the class does not derive `FromDLPack`, or extends another class"
 )]
 pub trait Imports: FromDLPack + PyClass + Into<PyClassInitializer<Self>> {}
@@ -369,9 +369,12 @@ unsafe extern "C" fn allocate_tensor(
             _ => (c"BufferError", Err(error)),
         };
         let prototype = NonNull::new(prototype);
-        let prototype = prototype.ok_or(lacks(c"the allocator was given no prototype"))?;
+        let prototype =
+            prototype.ok_or(lacks(c"the allocator expected a prototype, found NULL"))?;
         let out = NonNull::new(out);
-        let out = out.ok_or(lacks(c"the allocator was given no place for its result"))?;
+        let out = out.ok_or(lacks(
+            c"the allocator expected a pointer for its result, found NULL",
+        ))?;
         aligned(prototype).map_err(failed)?;
         // SAFETY: a consumer passes a valid prototype; it is not null and aligned, as was checked.
         let prototype = unsafe { prototype.as_ref() };

@@ -251,7 +251,7 @@ fn import_by_table(
         return Ok(None);
     }
     let Some(tensor) = NonNull::new(tensor) else {
-        let why = fail!(py, PyBufferError: "the producer's exchange table gave no tensor");
+        let why = fail!(py, PyBufferError: "the producer's exchange table returned no tensor");
         return Err(why.take_exception(py));
     };
     let tensor = if table.device.is_some() {

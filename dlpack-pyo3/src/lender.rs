@@ -142,7 +142,7 @@ impl<'py> Place<'py> {
     pub(crate) fn new(py: Python<'py>, source: &Source<'_>) -> Result<Self, Raised> {
         let (dtype, device) = (source.dtype, source.device);
         if !device.device_type.is_host_readable() {
-            bail!(py, PyBufferError: "the data lies on {device}, which a buffer cannot say");
+            bail!(py, PyBufferError: "the data is on {device}, and a buffer can only describe host memory");
         }
         let Some((format, itemsize)) = format_of(dtype) else {
             bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
@@ -346,7 +346,7 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
     let py = unsafe { Python::assume_attached() };
     let fill = || {
         if view.is_null() {
-            bail!(py, PyBufferError: "there is no buffer to fill");
+            bail!(py, PyBufferError: "expected a `Py_buffer` to fill, found NULL");
         }
         // The protocol wants this place null if it fails.
         // SAFETY: the caller passes a buffer.

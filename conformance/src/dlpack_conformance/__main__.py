@@ -1,4 +1,4 @@
-"""`python -m dlpack_conformance MODULE:EXPRESSION ..`: a report for each object; fails where there is a fault."""
+"""`python -m dlpack_conformance MODULE:EXPRESSION ..`: a report for each object; fails if there is a fault."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .report import RULES
 def main() -> int:
     parser = argparse.ArgumentParser("dlpack_conformance", description="Checks producers of DLPack tensors.")
     parser.add_argument("producer", nargs="*", help="such as mylib:make_array or numpy:arange(3)")
-    parser.add_argument("--hostile", action="store_true", help="let exchange tables meet foreign objects too")
-    parser.add_argument("--all", action="store_true", help="show what was right too")
+    parser.add_argument("--hostile", action="store_true", help="also call exchange tables with foreign objects")
+    parser.add_argument("--all", action="store_true", help="also show the rules that were kept")
     parser.add_argument("--rules", action="store_true", help="list the rules")
     words = parser.parse_args()
     if words.rules:

@@ -1,4 +1,4 @@
-"""dlpack.h and the capsule functions of CPython, as ctypes sees them."""
+"""dlpack.h and the capsule functions of CPython, for ctypes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ USED = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_ve
 
 
 def drop_while_raising(capsule_address: int) -> bool:
-    """Drops a reference to a capsule, as consumers do, while an exception is set. Whether it was still set after."""
+    """Drops a reference to a capsule while an exception is set, as consumers do. Returns whether it is still set."""
     # Py_BuildValue owns what stands for N. It meets a NULL, raises SystemError, and then drops the tuple it began.
     build = ctypes.pythonapi["Py_BuildValue"]
     build.restype = c_void_p

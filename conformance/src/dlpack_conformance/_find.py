@@ -6,7 +6,7 @@ import importlib
 
 
 def producer(name: str) -> object:
-    """What `module:expression` means; a class or a function is called."""
+    """Evaluates `module:expression`; a class or a function is called."""
     module, colon, expression = name.partition(":")
     if not (module and colon and expression):
         raise ValueError(f"`{name}` is not MODULE:EXPRESSION, such as numpy:arange(3)")

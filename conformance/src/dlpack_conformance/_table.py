@@ -6,7 +6,7 @@ import ctypes
 import sys
 
 from . import _abi
-from .answer import Tensor, ask
+from .answer import Tensor, call_dlpack
 from .report import Report
 
 NAME, OLD_NAME, CAPSULE = "__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__", b"dlpack_exchange_api"
@@ -49,7 +49,7 @@ def check(report: Report, obj: object, base: Tensor, hostile: bool) -> None:
 
 
 def _from_object(table: _abi.DLPackExchangeAPI, obj: object) -> int:
-    """Address of the tensor; raises what the function raised."""
+    """Returns the address of the tensor; raises the exception of the function."""
     out = ctypes.c_void_p()
     status = _abi.FromPyObject(table.managed_tensor_from_py_object_no_sync)(id(obj), ctypes.byref(out))
     if status != 0 or not out.value:
@@ -64,14 +64,14 @@ def _export(report: Report, obj: object, base: Tensor, table: _abi.DLPackExchang
     except Exception as error:
         report.expect("XAP-14", False, f"from_py_object raised {type(error).__name__}: {error}")
         return
-    answer = ask(obj, max_version=(1, 3))
+    answer = call_dlpack(obj, max_version=(1, 3))
     # Where every export is a copy, its address is its own.
     ours = None if answer.tensor is None else _facts(answer.tensor, base.copied)
     theirs = _facts(tensor, base.copied)
     report.expect("XAP-14", ours is None or ours == theirs, f"from_py_object: {theirs}, __dlpack__: {ours}")
     answer.capsule = None
     if report.expect("XAP-15", tensor.deleter != 0, "from_py_object: deleter"):
-        tensor.give_back()
+        tensor.release()
         left = sys.getrefcount(obj) - before
         report.expect("XAP-15", left == 0, f"from_py_object and the deleter: {left} references left")
 
@@ -101,17 +101,17 @@ def _give_back(report: Report, obj: object, table: _abi.DLPackExchangeAPI) -> No
         status = _abi.ToPyObject(table.managed_tensor_to_py_object_no_sync)(managed, ctypes.byref(out))
     except Exception as error:
         said = f"to_py_object raised {type(error).__name__}"
-        tensor.give_back()
+        tensor.release()
     else:
-        said = f"to_py_object gave {status}, {out.value and 'an object'}"
+        said = f"to_py_object returned {status}, {out.value and 'an object'}"
         if not report.expect("XAP-17", status == 0 and bool(out.value), said):
             return
         back = ctypes.cast(out, ctypes.py_object).value
-        said = f"to_py_object gave a {type(back).__name__}"
+        said = f"to_py_object returned a {type(back).__name__}"
         _abi.drop_reference(out)
         del back
     left = sys.getrefcount(obj) - before
-    report.expect("XAP-17", left == 0, f"{said}; when it was gone, {left} references were left")
+    report.expect("XAP-17", left == 0, f"{said}; after it was dropped, {left} references were left")
 
 
 def _look(report: Report, obj: object, base: Tensor, table: _abi.DLPackExchangeAPI) -> None:
@@ -127,7 +127,7 @@ def _look(report: Report, obj: object, base: Tensor, table: _abi.DLPackExchangeA
         return
     axes = max(seen.ndim, 0)
     found = ((seen.data or 0) + seen.byte_offset, tuple(seen.shape[:axes]) if seen.shape or not axes else None)
-    said = f"dltensor_from_py_object gave {status}, data and shape {found}"
+    said = f"dltensor_from_py_object returned {status}, data and shape {found}"
     report.expect("XAP-19", status == 0 and found == (base.first, base.shape), said)
     report.expect("XAP-20", not base.read_only, said)
 
@@ -142,14 +142,14 @@ def _allocate(report: Report, table: _abi.DLPackExchangeAPI) -> None:
     out = ctypes.c_void_p()
     status = _abi.Allocator(table.managed_tensor_allocator)(ctypes.byref(wanted), ctypes.byref(out), None, set_error)
     if status != 0:
-        report.expect("XAP-22", bool(told), f"the allocator gave {status} and said {told}")
+        report.expect("XAP-22", bool(told), f"the allocator returned {status} and reported {told}")
         return
-    if not report.expect("XAP-22", bool(out.value) and not told, f"the allocator gave 0, {out.value}, and said {told}"):
+    if not report.expect("XAP-22", bool(out.value) and not told, f"allocator: 0, {out.value}, error {told}"):
         return
     tensor = Tensor.of_versioned(out.value or 0)
     fits = tensor.shape == (2, 3) and tensor.dtype == (_abi.FLOAT, 32, 1) and tensor.data != 0 and not tensor.read_only
-    report.expect("XAP-22", fits, f"the allocator gave shape {tensor.shape}, data type {tensor.dtype}")
-    tensor.give_back()
+    report.expect("XAP-22", fits, f"the allocator returned shape {tensor.shape}, data type {tensor.dtype}")
+    tensor.release()
 
 
 def _foreign(report: Report, table: _abi.DLPackExchangeAPI) -> None:
@@ -160,4 +160,4 @@ def _foreign(report: Report, table: _abi.DLPackExchangeAPI) -> None:
     except Exception as error:
         report.expect("XAP-12", False, f"from_py_object of an object() raised {type(error).__name__}")
     else:
-        report.expect("XAP-12", False, "from_py_object of an object() gave a tensor")
+        report.expect("XAP-12", False, "from_py_object of an object() returned a tensor")

@@ -1,4 +1,4 @@
-"""What a producer answered to one call: a capsule, read but not consumed, or an exception."""
+"""The result of one call of `__dlpack__`: a capsule, read but not consumed, or an exception."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import prod
 from . import _abi
 
 VERSIONED, LEGACY = b"dltensor_versioned", b"dltensor"
-# What is read, at most, of a shape that may be nonsense, and of data that may be large.
+# Limits for reading a shape that may be invalid, and data that may be large.
 MOST_AXES, MOST_ELEMENTS = 1024, 4096
 
 
@@ -65,8 +65,8 @@ class Tensor:
             byte_offset=t.byte_offset,
         )
 
-    def give_back(self) -> None:
-        """Calls the deleter, as the consumer that took the tensor."""
+    def release(self) -> None:
+        """Calls the deleter, as the consumer that owns the tensor."""
         if self.deleter:
             _abi.Deleter(self.deleter)(self.managed)
 
@@ -80,7 +80,7 @@ class Tensor:
 
     @property
     def sane(self) -> bool:
-        """Whether its numbers can be computed with."""
+        """Whether shape and rank are valid."""
         return (
             self.ndim >= 0
             and self.shape is not None
@@ -94,7 +94,7 @@ class Tensor:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element; 0 where it has no whole number of them."""
+        """The size of an element in bytes; 0 if it is not a whole number."""
         bits = self.dtype[1] * self.dtype[2]
         return bits // 8 if bits % 8 == 0 else 0
 
@@ -109,7 +109,7 @@ class Tensor:
 
     @property
     def what(self) -> tuple[object, ...]:
-        """What must be the same however the tensor was asked for."""
+        """The fields that must be equal for every request."""
         return (self.shape, self.dtype)
 
     @property
@@ -118,7 +118,7 @@ class Tensor:
 
     @property
     def span(self) -> range:
-        """The addresses from the lowest element to behind the highest."""
+        """The lowest address of an element, and the end of the highest one."""
         if self.elements == 0:
             return range(0)
         reach = [(n - 1) * step * self.itemsize for n, step in zip(self.shape or (), self.strides or self.row_major)]
@@ -152,7 +152,7 @@ class Tensor:
 
 @dataclass
 class Answer:
-    """What came of one call; it holds the capsule."""
+    """The result of one call; it holds the capsule."""
 
     call: str
     capsule: object = None
@@ -162,13 +162,13 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """The call, and what it led to."""
+        """The call and its result, as text."""
         if self.error is not None:
             text = str(self.error).splitlines()
             return f"{self.call} raised {type(self.error).__name__}{': ' + text[0] if text else ''}"
         if self.tensor is None:
-            return f"{self.call} gave {type(self.capsule).__name__}{f' named {self.name!r}' if self.name else ''}"
-        return f"{self.call} gave a {'versioned' if self.tensor.versioned else 'legacy'} tensor"
+            return f"{self.call} returned {type(self.capsule).__name__}{f' named {self.name!r}' if self.name else ''}"
+        return f"{self.call} returned a {'versioned' if self.tensor.versioned else 'legacy'} tensor"
 
     @property
     def versioned(self) -> bool:
@@ -182,8 +182,8 @@ class Answer:
         return isinstance(self.error, kinds)
 
 
-def ask(obj: object, *args: object, **keywords: object) -> Answer:
-    """Calls `obj.__dlpack__` and reads what comes."""
+def call_dlpack(obj: object, *args: object, **keywords: object) -> Answer:
+    """Calls `obj.__dlpack__` and reads the result."""
     words = [repr(word) for word in args] + [f"{key}={word!r}" for key, word in keywords.items()]
     answer = Answer(f"__dlpack__({', '.join(words)})")
     try:

@@ -1,18 +1,18 @@
-"""`check_producer(obj)`: asks an object for its data in every way that a consumer may, and reports what was wrong.
+"""`check_producer(obj)`: makes every request of a consumer to an object, and reports what was wrong.
 
 It works on any object with `__dlpack__`, of any library, and needs nothing but the standard library.
 
     >>> from dlpack_conformance import check_producer
     >>> print(check_producer(numpy.arange(3)))
 
-It takes tensors, looks at them and gives them back; it never writes to the object's memory. The object should not be
-in use elsewhere, since the kit counts the references to it.
+It exports tensors, inspects them and releases them; it never writes to the object's memory. Do not use the object
+elsewhere during the check, because its references are counted.
 """
 
 from __future__ import annotations
 
 from . import _abi, _lifetime, _table
-from .answer import Answer, Tensor, ask
+from .answer import Answer, Tensor, call_dlpack
 from .report import Finding, Report
 
 __all__ = ["Finding", "Report", "check_producer"]
@@ -22,7 +22,7 @@ NOWHERE = (99, 0)
 
 
 def check_producer(obj: object, *, hostile: bool = False) -> Report:
-    """Checks one object. `hostile` also does what a careless producer does not survive."""
+    """Checks one object. With `hostile` it also makes calls that may crash a producer with missing checks."""
     kind = type(obj)
     report = Report(kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}")
     if not _methods(report, obj):
@@ -30,8 +30,8 @@ def check_producer(obj: object, *, hostile: bool = False) -> Report:
     device = _device(report, obj)
     if not _lifetime.quiet(report, obj):
         return report
-    versioned = ask(obj, max_version=(1, 3))
-    legacy = ask(obj)
+    versioned = call_dlpack(obj, max_version=(1, 3))
+    legacy = call_dlpack(obj)
     if versioned.tensor is None and legacy.tensor is None and versioned.error is not None:
         keywords = report.expect("NEG-01", not versioned.refused(TypeError), versioned.said)
         if report.expect("ERR-06", not _wild(versioned), versioned.said) and keywords:
@@ -47,7 +47,7 @@ def check_producer(obj: object, *, hostile: bool = False) -> Report:
             base.first % 64 == 0,
             f"the first element is at {base.first:#x}, aligned to {base.first & -base.first} bytes",
         )
-    # Without the keywords nothing can be asked; that was said once.
+    # Without the keywords no request can be made; that was reported above.
     if _calls(report, obj, base):
         _versions(report, obj, base, legacy)
         _devices(report, obj, base)
@@ -79,7 +79,7 @@ def _device(report: Report, obj: object) -> tuple[int, int] | None:
     except Exception as error:
         report.expect("DEV-01", isinstance(error, BufferError), f"__dlpack_device__() raised {type(error).__name__}")
         return None
-    said = f"__dlpack_device__() gave {device!r}"
+    said = f"__dlpack_device__() returned {device!r}"
     if not report.expect(
         "DEV-01", isinstance(device, tuple) and len(device) == 2 and all(isinstance(n, int) for n in device), said
     ):
@@ -97,7 +97,7 @@ def _wild(answer: Answer) -> bool:
 
 
 def _tensor(report: Report, answer: Answer, device: tuple[int, int] | None) -> bool:
-    """What must hold of any tensor, however it was asked for. Whether its memory may be looked at."""
+    """Checks the rules for every tensor, of any request. Returns whether its memory can be read."""
     report.expect("ERR-06", not _wild(answer), answer.said)
     if answer.error is not None:
         return True
@@ -160,7 +160,7 @@ def _layout(report: Report, t: Tensor, call: str) -> bool:
 
 
 def _same(report: Report, answer: Answer, base: Tensor) -> bool:
-    """That an answer is the tensor that the first answer was. Whether there is one to go on with."""
+    """Checks that a result equals the first one. Returns whether there is a tensor to check further."""
     if not _tensor(report, answer, base.device) or answer.tensor is None:
         return False
     t = answer.tensor
@@ -172,18 +172,18 @@ def _calls(report: Report, obj: object, base: Tensor) -> bool:
     keywords = ("stream", "max_version", "dl_device", "copy")
     known = True
     for words in (*({key: None} for key in keywords), dict.fromkeys(keywords)):
-        answer = ask(obj, **words)
+        answer = call_dlpack(obj, **words)
         known &= report.expect("NEG-01", not answer.refused(TypeError), answer.said)
         _same(report, answer, base)
-    answer = ask(obj, None)
+    answer = call_dlpack(obj, None)
     report.expect("NEG-01", answer.refused(TypeError), answer.said)
-    answer = ask(obj, no_such_keyword=None)
+    answer = call_dlpack(obj, no_such_keyword=None)
     report.expect("NEG-18", answer.refused(TypeError), answer.said)
     return known
 
 
 def _versions(report: Report, obj: object, base: Tensor, legacy: Answer) -> None:
-    for answer in (legacy, ask(obj, max_version=None), ask(obj, max_version=(0, 8))):
+    for answer in (legacy, call_dlpack(obj, max_version=None), call_dlpack(obj, max_version=(0, 8))):
         asked = "NEG-06" if "(0, 8)" in answer.call else "NEG-02"
         if not report.expect("NEG-07", not answer.versioned, answer.said):
             continue
@@ -195,46 +195,46 @@ def _versions(report: Report, obj: object, base: Tensor, legacy: Answer) -> None
         shared = answer.tensor is not None and base.read_only and answer.tensor.shares_with(base)
         report.expect("FLG-04", not shared, answer.said)
     for asked, version in (("NEG-04", (1, 0)), ("NEG-04", (1, 99)), ("NEG-05", (2, 0))):
-        answer = ask(obj, max_version=version)
+        answer = call_dlpack(obj, max_version=version)
         report.expect(asked, answer.versioned, answer.said)
         _same(report, answer, base)
     for nonsense in (1, (1,), "1.0"):
-        answer = ask(obj, max_version=nonsense)
+        answer = call_dlpack(obj, max_version=nonsense)
         report.expect("NEG-17", answer.refused(TypeError, ValueError), answer.said)
 
 
 def _devices(report: Report, obj: object, base: Tensor) -> None:
-    answer = ask(obj, max_version=(1, 0), dl_device=base.device)
+    answer = call_dlpack(obj, max_version=(1, 0), dl_device=base.device)
     report.expect("DEV-05", answer.tensor is not None and answer.tensor.device == base.device, answer.said)
     _same(report, answer, base)
-    answer = ask(obj, max_version=(1, 0), dl_device=NOWHERE)
+    answer = call_dlpack(obj, max_version=(1, 0), dl_device=NOWHERE)
     report.expect("DEV-06", answer.refused(BufferError), answer.said)
     if base.device[0] != _abi.CPU:
-        answer = ask(obj, max_version=(1, 0), dl_device=(_abi.CPU, 0))
+        answer = call_dlpack(obj, max_version=(1, 0), dl_device=(_abi.CPU, 0))
         report.expect("DEV-07", answer.tensor is not None and answer.tensor.device[0] in _abi.HOST, answer.said)
 
 
 def _copies(report: Report, obj: object, base: Tensor) -> None:
-    again = ask(obj, max_version=(1, 0))
+    again = call_dlpack(obj, max_version=(1, 0))
     if again.tensor is not None and again.tensor.versioned and again.tensor.elements:
         moved = not again.tensor.shares_with(base)
         if moved:
             report.note("CPY-05", "every export is a copy")
         report.expect("CPY-04", again.tensor.copied or not moved, f"{again.call}: flags {again.tensor.flags:#x}")
         report.expect("CPY-05", not again.tensor.copied or moved, f"{again.call}: flags {again.tensor.flags:#x}")
-    answer = ask(obj, max_version=(1, 0), copy=False)
+    answer = call_dlpack(obj, max_version=(1, 0), copy=False)
     if _same(report, answer, base) and answer.tensor is not None and base.elements and not base.copied:
         if report.expect("CPY-02", answer.tensor.shares_with(base), answer.said):
             report.expect("CPY-05", not answer.tensor.copied, f"{answer.call}: flags {answer.tensor.flags:#x}")
     elif answer.error is not None:
         report.expect("CPY-02", answer.refused(BufferError), answer.said)
-    answer = ask(obj, copy=False)
+    answer = call_dlpack(obj, copy=False)
     shared = answer.tensor is not None and base.read_only and answer.tensor.shares_with(base)
     report.expect("FLG-04", not shared, answer.said)
     one, two, old = (
-        ask(obj, max_version=(1, 0), copy=True),
-        ask(obj, max_version=(1, 0), copy=True),
-        ask(obj, copy=True),
+        call_dlpack(obj, max_version=(1, 0), copy=True),
+        call_dlpack(obj, max_version=(1, 0), copy=True),
+        call_dlpack(obj, copy=True),
     )
     report.expect("CPY-10", one.error is None, one.said)
     if _same(report, one, base) and one.tensor is not None:
@@ -252,25 +252,25 @@ def _copies(report: Report, obj: object, base: Tensor) -> None:
             )
     report.expect("CPY-09", old.tensor is not None and not old.tensor.shares_with(base), old.said)
     _same(report, old, base)
-    answer = ask(obj, max_version=(1, 0), copy="yes")
+    answer = call_dlpack(obj, max_version=(1, 0), copy="yes")
     report.expect("CPY-11", answer.refused(TypeError), answer.said)
 
 
 def _streams(report: Report, obj: object, base: Tensor) -> None:
     def refused(rule: str, stream: int) -> None:
-        answer = ask(obj, max_version=(1, 0), stream=stream)
+        answer = call_dlpack(obj, max_version=(1, 0), stream=stream)
         if report.expect(rule, answer.error is not None, answer.said):
             report.expect("ERR-04", answer.refused(ValueError), answer.said)
             report.expect("ERR-06", not _wild(answer), answer.said)
 
     if base.device[0] == _abi.CPU:
         refused("STC-12", 1)
-        answer = ask(obj, max_version=(1, 0), stream=-1)
+        answer = call_dlpack(obj, max_version=(1, 0), stream=-1)
         if answer.error is not None:
-            report.note("STC-12", f"{answer.said}; the standard says so, yet cutlass-dsl passes -1 to all")
+            report.note("STC-12", f"{answer.said}; the standard requires it, but cutlass-dsl always passes -1")
             report.expect("ERR-06", not _wild(answer), answer.said)
     elif base.device[0] in (_abi.CUDA, _abi.CUDA_MANAGED):
         refused("STC-06", 0)
         refused("STC-07", -2)
-        answer = ask(obj, max_version=(1, 0), stream=-1)
+        answer = call_dlpack(obj, max_version=(1, 0), stream=-1)
         report.expect("STC-05", answer.error is None, answer.said)

@@ -1,4 +1,4 @@
-"""`pytest --dlpack-producer mylib:make_array`: a test for each rule, beside whatever else pytest collects."""
+"""`pytest --dlpack-producer mylib:make_array`: a test for each rule, in addition to the collected tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dlpack-hostile",
         action="store_true",
-        help="let C exchange tables meet foreign objects too, which a careless one does not survive",
+        help="also call C exchange tables with foreign objects, which may crash a table with missing checks",
     )
 
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
 
 
 class Producer(pytest.Collector):
-    """One object, made and checked when its first test runs."""
+    """One object, created and checked when its first test runs."""
 
     @cached_property
     def report(self) -> Report:

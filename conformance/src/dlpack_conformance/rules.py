@@ -20,14 +20,14 @@ from .report import RULES, Report
 
 
 class Advice(UserWarning):
-    """A rule that an array may break, at a price. `pytest -W error::dlpack_conformance.rules.Advice` makes it a failure."""
+    """Advice that an array does not follow. `pytest -W error::dlpack_conformance.rules.Advice` makes it a failure."""
 
 
 def judge(report: Report, rule: str, known: bool = False) -> None:
-    """Fails where a rule was broken, warns where advice was not followed, skips what the object gave no occasion for."""
+    """Fails if the rule is violated, warns if advice is not followed, skips if the rule does not apply."""
     findings = [finding for finding in report.findings if finding.rule == rule]
     if not findings:
-        pytest.skip("this object gives no occasion for it, or breaks a rule that comes before")
+        pytest.skip("the rule does not apply to this object, or an earlier rule is violated")
     for finding in findings:
         said = f"{rule}: {RULES[rule][1]}\n{report.name}: {finding.seen}"
         if finding.level == "fault" or (known and finding.level == "note"):
@@ -37,16 +37,16 @@ def judge(report: Report, rule: str, known: bool = False) -> None:
 
 
 class Conformance:
-    """What a class of tests inherits. It needs a fixture `producer` of scope `class` or wider."""
+    """The base class of a test class. It needs a fixture `producer` of scope `class` or wider."""
 
-    #: The rules that are known to be broken, and why: such a test has to fail until somebody mends what it tests.
+    #: Rules with known violations, and the reasons. Their tests must fail; remove a rule when it is fixed.
     known: Mapping[str, str] = {}
-    #: Whether the C exchange table also meets objects that are not its own, which a careless one does not survive.
+    #: Whether the C exchange table is also called with foreign objects, which may crash a table with missing checks.
     hostile = False
 
     @pytest.fixture(scope="class")
     def dlpack_report(self, producer: object) -> Report:
-        """How this producer keeps the rules."""
+        """The report on this producer."""
         return check_producer(producer, hostile=self.hostile)
 
     @pytest.mark.parametrize("rule", RULES)

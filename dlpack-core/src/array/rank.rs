@@ -5,9 +5,9 @@ use core::{array, fmt};
 use crate::{Error, layout::Dims};
 
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not the list of extents of a typed array",
+    message = "`{Self}` is not the shape of a typed array",
     label = "expected a rank of 0 to 8",
-    note = "any number of axes has the list `dlpack_core::layout::Dims`; as an argument of a Python function that is `ViewDyn<T>`, or `ViewMutDyn<T>`"
+    note = "for any number of axes use `dlpack_core::layout::Dims`; as an argument of a Python function, `ViewDyn<T>` or `ViewMutDyn<T>`"
 )]
 /// A number of axes, and the list that has one number for each: `[i64; N]` for `N` of them, [`Dims`] for any number.
 pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed {
@@ -130,7 +130,7 @@ ranks! {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index of this array",
     label = "expected as many `usize` as the array has axes",
-    note = "for a list of `N` extents that is `[usize; N]`; for `Dims`, `&[usize]` will do"
+    note = "an array of rank `N` takes `[usize; N]`; one of any rank takes `&[usize]`"
 )]
 /// Where an element is: a number for each axis of `L`.
 pub trait Index<L>: AsRef<[usize]> {}

@@ -1,4 +1,5 @@
-//! The checks that turn an annotation and lent memory into a [`Descriptor`].
+//! Checks shape, strides, offset and alignment of an annotation against the lent memory, and decides whether the tensor is
+//! read-only. The result is a [`Descriptor`].
 
 use core::marker::PhantomData;
 

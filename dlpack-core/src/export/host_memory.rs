@@ -1,4 +1,4 @@
-//! Tensors in newly allocated host memory: copies, and zeros.
+//! Tensors in newly allocated host memory: copies, whose elements `memory/gather.rs` moves, and zeros.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
 use core::sync::atomic::AtomicBool;

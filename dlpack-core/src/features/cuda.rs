@@ -65,7 +65,7 @@ use crate::{Device, DeviceType, Error, Managed, ProducerStream, StreamHandle, Te
 /// ```
 #[diagnostic::on_unimplemented(
     message = "an array on a GPU cannot hold `{Self}`",
-    label = "expected a number of which every bit pattern is a value, or an array of such numbers",
+    label = "expected a number type for which every bit pattern is valid, or an array of such numbers",
     note = "for an array of `bool`, take `u8`, and have it passed as `x.view(torch.uint8)`"
 )]
 pub trait DeviceElement: Plain + AnyBits {}

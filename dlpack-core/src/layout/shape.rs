@@ -1,4 +1,6 @@
-//! The types that can be shapes and strides: any list of any integers, read once and validated.
+//! The types that can be shapes and strides: any list of any integers, read once, each number in range.
+//!
+//! Whether strides stay inside the memory is checked in `describe/check.rs`.
 //!
 //! If the type of a list determines its rank, the rank is a type too. So strides of the wrong rank are a compile error.
 

@@ -87,7 +87,7 @@ pub trait Buffer: Send // a consumer may run the deleter on any thread
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be exported as writable",
     label = "others may read `{Self}` while a consumer writes",
-    note = "use a type that owns its elements alone (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
+    note = "use a type that owns its elements exclusively (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
 )]
 pub trait Writable: Buffer {}
 

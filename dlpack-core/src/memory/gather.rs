@@ -1,4 +1,4 @@
-//! Copies strided elements into contiguous memory.
+//! Copies strided elements into contiguous memory: every copy of a tensor on the host is planned here.
 //!
 //! Safe code plans a copy, and few unsafe moves carry it out. [`CopyPlan::new`] reduces shape and strides to what matters: axes of
 //! extent 1 are dropped, axes that continue each other are merged, and the longest run of bytes that is contiguous on both sides

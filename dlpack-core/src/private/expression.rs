@@ -53,7 +53,7 @@ impl<'a, D: Lent<'a>> ExpressionValue<'a> for DataExpression<D> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tensor that owns its elements",
     label = "expected an owned tensor, such as `Vec<T>`",
-    note = "of a slice, give a copy: `via = self.items[..].to_vec()`; to lend it as it is, say `data = &self.items[..]`"
+    note = "to export a copy of a slice, write `via = self.items[..].to_vec()`; to export it in place, `data = &self.items[..]`"
 )]
 pub trait Computed: DLPack + 'static {}
 

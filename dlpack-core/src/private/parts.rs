@@ -142,7 +142,7 @@ pub fn order<O: AsOrder + ?Sized>(order: &O) -> Order {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a DLPack data type",
     label = "expected `DataType` or a `Clone` type that converts into it",
-    note = "implement `From<{Self}> for DataType`; a type that is known when the code is written goes with `elem = ..`"
+    note = "implement `From<{Self}> for DataType`; for a type that is known at compile time use `elem = ..`"
 )]
 pub trait AsDataType {
     /// Returns the data type.
@@ -179,7 +179,7 @@ pub fn stream<S: ProducerStream + ?Sized>(stream: &S) -> StreamRef<'_> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a stream",
     label = "expected `StreamHandle`, or a reference to a type implementing `ProducerStream`",
-    note = "the stream has to live as long as the struct: keep it in a field, and give a reference to it"
+    note = "the stream must live as long as the struct: store it in a field, and pass a reference to it"
 )]
 pub trait NamesStream<'a> {
     /// Returns the stream.

@@ -268,7 +268,7 @@ impl<T: ?Sized> RouteMut<T> for NoRoute {
 #[diagnostic::on_unimplemented(
     message = "`{T}` cannot be exported as writable",
     label = "`{T}` lends its elements for reading only",
-    note = "use a type that owns its elements alone (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
+    note = "use a type that owns its elements exclusively (`Vec<T>`, `Box<[T]>`), or `SharedBuffer<T>`, or drop `writable`"
 )]
 pub trait RouteToWrite<T: ?Sized> {}
 

@@ -1,4 +1,4 @@
-//! Driver calls of one thread as `Result`s: contexts, events, waits and copies.
+//! Driver calls of one thread as `Result`s: records events, waits for them, copies memory, and selects contexts.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
 use core::ffi::{c_int, c_uint};

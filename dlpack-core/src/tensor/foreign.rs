@@ -1,4 +1,4 @@
-//! Checks a foreign struct before its shape, strides or elements are used.
+//! Checks an imported struct before its elements are used: rank, shape, strides, data type, device and address.
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
 use alloc::boxed::Box;

@@ -236,7 +236,7 @@ fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let (field, ty) = match data {
         Data::Field(field) => (*field, field.ty),
         Data::Present(field, ty) => (*field, *ty),
-        Data::Expr(_) | Data::Raw { .. } => unreachable!("`set` stands on a field alone"),
+        Data::Expr(_) | Data::Raw { .. } => unreachable!("`set` is only allowed on a field"),
     };
     let shape = match shape {
         Some(shape) => {

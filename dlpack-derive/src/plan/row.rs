@@ -26,7 +26,7 @@ pub(crate) fn fields<'a>(
     if fields.is_empty() {
         cx.error(
             ident,
-            format!("`{ident}` has no fields: there is nothing a tensor could show"),
+            format!("`{ident}` has no fields: a tensor needs a field that holds its elements"),
         );
     }
     if let (true, [_, second, ..]) = (transparent, &fields[..]) {

@@ -205,7 +205,7 @@ impl<'a> Tensor<'a> {
         report_exclusion(
             elem,
             dtype,
-            "one is the type, the other a value that says it at run time; keep one",
+            "`elem` is known at compile time, `dtype` at run time; keep one",
             cx,
         );
         report_exclusion(order, strides, "both place the elements; keep one", cx);

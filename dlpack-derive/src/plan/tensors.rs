@@ -149,7 +149,7 @@ fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
         .is_ok_and(|ident| ident == name && name != "_");
     if !is_ident {
         let message = format!(
-            "{name:?} is no attribute name: use letters, digits and `_`, such as `name = \"weights\"`"
+            "{name:?} is not an attribute name: use letters, digits and `_`, such as `name = \"weights\"`"
         );
         cx.error(text, message);
         return None;
@@ -161,7 +161,7 @@ fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
 fn check_accessor_name(name: String, at: Span, cx: &Ctxt) -> Option<(String, Span)> {
     if name == "tensor" || name == "mut" {
         let message = format!(
-            "a tensor cannot be called `{name}`: its accessor would hide `describe_{name}`; say `tensor(name = \"..\")`"
+            "a tensor cannot be called `{name}`: its accessor would hide `describe_{name}`; write `tensor(name = \"..\")`"
         );
         cx.push(syn::Error::new(at, message));
         return None;

@@ -113,7 +113,7 @@ impl<'a> Options<'a> {
 fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
     let has_pymethods = block.has_attr("pymethods");
     if let Some(again) = block.remove_attr("dlpack_pymethods") {
-        cx.error(again, "`#[dlpack_pymethods]` is there twice; remove one");
+        cx.error(again, "`#[dlpack_pymethods]` is written twice; remove one");
     }
     if block.is_class() && has_pymethods {
         let items = added_items(options, &block, cx);

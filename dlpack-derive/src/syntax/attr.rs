@@ -316,7 +316,7 @@ fn misplaced_key_error(key: &Ident, role: Role, site: Site) -> Error {
     let name = role.name();
     let message = match site {
         Site::Enum => format!(
-            "`{name}` does not apply to an enum: its variants' fields say it by their types"
+            "`{name}` does not apply to an enum: write it on the types of its variants' fields"
         ),
         Site::VariantField if role == Role::Skip => {
             "`skip` belongs on the variant, not on its field".to_owned()

@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
                 };
                 let name = derive.name();
                 let message = format!(
-                    "`#[derive({name})]` needs {kinds}; a union does not say which field is alive"
+                    "`#[derive({name})]` needs {kinds}; a union does not record which field is valid"
                 );
                 cx.error(data.union_token, message);
                 return None;

@@ -197,7 +197,7 @@ fn keys_have_their_places() {
             ),
             (
                 "#[dlpack(shape = [3])] enum E { A(Vec<f32>) }",
-                "`shape` does not apply to an enum: its variants' fields say it by their types",
+                "`shape` does not apply to an enum: write it on the types of its variants' fields",
                 "shape",
             ),
             (
@@ -603,7 +603,7 @@ fn a_struct_has_data() {
             ),
             (
                 "struct Image;",
-                "`Image` has no field that holds the elements: say `#[dlpack(data = ..)]` or `#[dlpack(via = ..)]`",
+                "`Image` has no field that holds the elements: write `#[dlpack(data = ..)]` or `#[dlpack(via = ..)]`",
                 "Image",
             ),
             (
@@ -623,27 +623,27 @@ fn a_struct_has_data() {
             ),
             (
                 "#[dlpack(via = self.x(), shape = [3])] struct S(Vec<f32>);",
-                "`via` gives a finished tensor: `shape` has no effect on it, remove one",
+                "`via` returns a complete tensor: `shape` has no effect on it, remove one",
                 "shape",
             ),
             (
                 "#[dlpack(via = self.x())] struct S(#[dlpack(data)] Vec<f32>);",
-                "`via` gives a finished tensor: `data` has no effect on it, remove one",
+                "`via` returns a complete tensor: `data` has no effect on it, remove one",
                 "data",
             ),
             (
                 "struct S { #[dlpack(tensor)] a: Vec<f32>, #[dlpack(shape)] b: u8 }",
-                "`shape` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "`shape` needs a `data` field: inside `tensor(..)` it applies to that tensor",
                 "shape",
             ),
             (
                 "#[dlpack(readonly)] struct S { #[dlpack(tensor)] a: Vec<f32> }",
-                "`readonly` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "`readonly` needs a `data` field: inside `tensor(..)` it applies to that tensor",
                 "readonly",
             ),
             (
                 "#[dlpack(shape = [3])] struct S { #[dlpack(columns)] a: Vec<R> }",
-                "`shape` needs a `data` field: inside `tensor(..)` it speaks of that tensor",
+                "`shape` needs a `data` field: inside `tensor(..)` it applies to that tensor",
                 "shape",
             ),
             (
@@ -680,7 +680,7 @@ fn keys_do_not_contradict() {
         (
             "elem = u8",
             "dtype = DataType::U8",
-            "one is the type, the other a value that says it at run time; keep one",
+            "`elem` is known at compile time, `dtype` at run time; keep one",
         ),
         (
             "order = \"F\"",
@@ -840,17 +840,17 @@ fn tensors_have_their_own_names() {
             ),
             (
                 "struct S { #[dlpack(tensor(name = \"two words\"))] a: Vec<f32> }",
-                "\"two words\" is no attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
+                "\"two words\" is not an attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
                 "\"two words\"",
             ),
             (
                 "struct S { #[dlpack(tensor(name = \"\"))] a: Vec<f32> }",
-                "\"\" is no attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
+                "\"\" is not an attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
                 "\"\"",
             ),
             (
                 "struct S { #[dlpack(tensor)] tensor: Vec<f32> }",
-                "a tensor cannot be called `tensor`: its accessor would hide `describe_tensor`; say `tensor(name = \"..\")`",
+                "a tensor cannot be called `tensor`: its accessor would hide `describe_tensor`; write `tensor(name = \"..\")`",
                 "tensor",
             ),
             (
@@ -925,8 +925,9 @@ fn enums_delegate() {
 #[test]
 fn some_items_cannot_be_tensors() {
     let union = |name: &str, kinds: &str| {
-        let message =
-            format!("`#[derive({name})]` needs {kinds}; a union does not say which field is alive");
+        let message = format!(
+            "`#[derive({name})]` needs {kinds}; a union does not record which field is valid"
+        );
         let derive = match name {
             "DLPack" => Derive::DLPack,
             "FromDLPack" => Derive::FromDLPack,
@@ -1033,7 +1034,7 @@ fn elements_and_records_have_a_layout() {
             &[
                 (
                     "#[repr(C)] struct Point;",
-                    "`Point` has no fields: there is nothing a tensor could show",
+                    "`Point` has no fields: a tensor needs a field that holds its elements",
                     "Point",
                 ),
                 (

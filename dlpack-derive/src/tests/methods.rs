@@ -385,13 +385,13 @@ fn mistakes_are_named_where_they_are_made() {
         (
             "",
             "#[dlpack_pymethods] #[pymethods] impl Foo {}",
-            "`#[dlpack_pymethods]` is there twice; remove one",
+            "`#[dlpack_pymethods]` is written twice; remove one",
             "dlpack_pymethods",
         ),
         (
             "",
             "#[pymethods] #[dlpack_pyo3::dlpack_pymethods(info)] impl Foo {}",
-            "`#[dlpack_pymethods]` is there twice; remove one",
+            "`#[dlpack_pymethods]` is written twice; remove one",
             "dlpack_pymethods",
         ),
         (

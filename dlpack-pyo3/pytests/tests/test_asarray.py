@@ -184,7 +184,7 @@ def test_data_on_a_device(numpy, device):
     for function in [numpy.asarray, numpy.mean, lambda thing: thing.__array__(copy=True)]:
         with pytest.raises(TypeError, match=r'is on \w+:\d.*`numpy.from_dlpack\(x, device="cpu"\)`'):
             function(thing)
-    with pytest.raises(BufferError, match="lies on"):
+    with pytest.raises(BufferError, match="host memory"):
         memoryview(thing)
 
 
@@ -234,7 +234,7 @@ for name in ["__dlpack__", "__dlpack_device__", "__dlpack_c_exchange_api__", "__
 try:
     memoryview(thing)
 except TypeError as error:
-    assert "has lost its" in str(error)
+    assert "any more" in str(error)
 else:
     raise AssertionError
 """

@@ -647,7 +647,7 @@ def test_tables_that_are_not_aligned(offset):
     assert p.look(odd)["floats"] and odd.deleted == 1
     assert p.inspect(odd).endswith("none\n")
     given["tensor"] = None
-    with pytest.raises(BufferError, match="gave no tensor"):
+    with pytest.raises(BufferError, match="returned no tensor"):
         p.take(Fast())
     del memory
 

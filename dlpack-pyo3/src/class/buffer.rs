@@ -245,7 +245,7 @@ fn is_plain<G: Send + 'static>(
     let name = intern!(py, "__dlpack__");
     let Some(found) = class_attribute(&class, name) else {
         // As whatever else has a buffer alone it would be asked for that, and so on.
-        bail!(py, PyTypeError: "{class} has lost its `__dlpack__`, so its objects have no buffer either");
+        bail!(py, PyTypeError: "{class} has no `__dlpack__` any more, so its objects have no buffer either");
     };
     let own = (table.class)(py);
     if class.as_type_ptr() == own {

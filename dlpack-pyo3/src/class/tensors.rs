@@ -23,7 +23,7 @@ use crate::vtable::AnyThread;
 
 /// A class with objects that own several tensors.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no tensors to make attributes of",
+    message = "`{Self}` has no tensors that could be attributes",
     label = "the class has no `tensor` or `columns` key, or is not `Send` and `Sync`",
     note = "add `#[dlpack(tensor)]` to the fields that Python should see, and check that all are `Send` and `Sync`",
     note = "remove `unsendable`: a consumer may use and release the data on any thread"

@@ -1,4 +1,4 @@
-//! Creates capsules for `__dlpack__`, and reads the capsules of other producers.
+//! Creates capsules for `__dlpack__`, and looks into capsules of other producers, which `import/consume.rs` consumes.
 #![expect(unsafe_code, reason = "creates and reads capsules")]
 
 use core::ffi::{CStr, c_void};
@@ -104,7 +104,7 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
     // SAFETY: a valid capsule, so no exception is raised.
     let name = unsafe { ffi::PyCapsule_GetName(capsule.as_ptr()) };
     let raised = if name.is_null() {
-        fail!(py, PyTypeError: "a DLPack capsule has a name, and this one has none")
+        fail!(py, PyTypeError: "expected a DLPack capsule, found one without a name")
     } else {
         // SAFETY: the name of a capsule is a string that lives as long as the capsule.
         let name = unsafe { CStr::from_ptr(name) };
@@ -124,6 +124,7 @@ pub(crate) fn expect_capsule<'py>(
     from: &str,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let (py, found) = (object.py(), object.get_type());
-    let wrong = |_| fail!(py, PyBufferError: "{from} gave no capsule, but an object of {found}");
+    let wrong =
+        |_| fail!(py, PyBufferError: "{from} returned no capsule, but an object of {found}");
     object.cast_into::<PyCapsule>().map_err(wrong).or_fetch(py)
 }

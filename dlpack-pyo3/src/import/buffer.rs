@@ -104,7 +104,7 @@ fn describe<'a>(
     let rank = usize::try_from(view.ndim).ok();
     let has_shape = view.ndim == 0 || !view.shape.is_null();
     let Some(rank) = rank.filter(|_| has_shape && view.suboffsets.is_null()) else {
-        bail!(py, PyBufferError: "the buffer does not say its shape, or has pointers among its items");
+        bail!(py, PyBufferError: "the buffer has no shape, or its items are pointers");
     };
     // SAFETY: `shape` has one number for each axis, for as long as the buffer lives.
     let shape = unsafe { list_at(view.shape, rank) };

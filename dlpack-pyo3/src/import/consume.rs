@@ -1,4 +1,4 @@
-//! Takes the tensor out of a capsule, and decides whether other code may have its memory.
+//! Consumes a capsule: takes the tensor out of it and renames it; decides whether other code may have the tensor's memory.
 #![expect(unsafe_code, reason = "takes tensors out of capsules")]
 
 use dlpack_core::Managed;

@@ -97,7 +97,7 @@ impl<T: PyClass<Frozen = True> + Sync> ContentsBorrow<T> for True {
     unsafe fn borrow_exclusive<'a>(object: &Bound<'_, T>) -> Result<(&'a mut T, ()), Raised> {
         let (py, class) = (object.py(), <T as PyClass>::NAME);
         bail!(py, PyBufferError:
-            "`{class}` says `writable`, but is frozen, so nobody can borrow it for writing: remove `frozen`, or keep the data in a `SharedBuffer`");
+            "`{class}` is `writable` and frozen, and a frozen object cannot be borrowed for writing: remove `frozen`, or keep the data in a `SharedBuffer`");
     }
 }
 

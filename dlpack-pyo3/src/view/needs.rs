@@ -155,8 +155,8 @@ impl Needs {
             #[cfg(feature = "cudarc")]
             Error::NotOnCuda { device } => return self.elsewhere(py, *device),
             Error::ReadOnly if found.version().is_none() => fail!(py, PyTypeError:
-                "expected {self} to write to, found one that cannot say whether it may be written, as its library asks for \
-                 DLPack from before 1.0; pass a {} array", if self.cuda { "CuPy" } else { "NumPy" }),
+                "expected {self} to write to, found one without a read-only flag, as its library exports DLPack before 1.0; \
+                 pass a {} array", if self.cuda { "CuPy" } else { "NumPy" }),
             Error::ReadOnly => {
                 fail!(py, PyTypeError: "expected {self} to write to, found a read-only one; pass a copy of it")
             }

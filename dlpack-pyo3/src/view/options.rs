@@ -9,9 +9,9 @@ impl<O: sealed::Options> Options for O {}
 
 /// Options of an array that is written in place: all but [`Convert`], because writes to its copy would be lost.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no option of an array that is written",
+    message = "`{Self}` is not an option of a writable view",
     label = "expected `Contiguous`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
-    note = "`Convert` makes a copy, and what is written to that would be lost: take a `View`, and return what you make of it"
+    note = "`Convert` makes a copy, and writes to it would be lost: take a `View`, and return the result"
 )]
 pub trait InPlace: Options + sealed::InPlace {}
 
@@ -85,9 +85,9 @@ pub struct Convert;
 pub struct MayOverlap;
 
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no option of a view",
+    message = "`{Self}` is not an option of a view",
     label = "expected `Contiguous`, `Convert`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
-    note = "with `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}` you promise that nobody else writes; its documentation says more"
+    note = "with `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}` you promise that nothing else writes; see its documentation"
 )]
 /// A promise that a crate makes once, on a type of its own: while its views live, no other code writes to their arrays, and no
 /// other code accesses the arrays that they write to.

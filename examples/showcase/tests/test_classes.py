@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dlpack_showcase as showcase
-from dlpack_conformance import ask, check_producer
+from dlpack_conformance import call_dlpack, check_producer
 
 
 def read(producer, shape, dtype, steps, writable=False):
     """The array, after comparing everything that it says of itself; `steps` are its strides in bytes."""
-    exported = ask(producer, max_version=(1, 3)).tensor
+    exported = call_dlpack(producer, max_version=(1, 3)).tensor
     array = np.from_dlpack(producer)
     assert array.ctypes.data == exported.first
     assert (array.shape, array.dtype, array.strides) == (shape, np.dtype(dtype), steps)

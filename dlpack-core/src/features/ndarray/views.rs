@@ -72,6 +72,7 @@ macro_rules! views {
             /// # Errors
             ///
             /// The errors of [`Array::as_slice`], except that all strides are accepted.
+            #[doc(alias = "as_array")]
             pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
                 // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them
@@ -97,6 +98,7 @@ macro_rules! views {
             /// # Errors
             ///
             /// The errors of [`Array::as_ndarray`].
+            #[doc(alias = "as_array_mut")]
             pub fn as_ndarray_mut(&mut self) -> Result<ArrayViewMut<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
                 // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dlpack_conformance import ask, check_producer
+from dlpack_conformance import call_dlpack, check_producer
 
 from . import Batch, CartPole, Image, PointCloud, Recording, Samples, Trace, brightness, inspect
 from ._picture import view, write_png
@@ -26,7 +26,7 @@ def title(text: str) -> None:
 def show(name: str, producer: Any, *, start: int | None = None, writable: bool = False) -> Array:
     """Prints what NumPy got of a producer, after comparing it with what Rust exported."""
     array = np.from_dlpack(producer)
-    rust = ask(producer, max_version=(1, 3)).tensor
+    rust = call_dlpack(producer, max_version=(1, 3)).tensor
     assert rust is not None and rust.shape == array.shape and rust.strides is not None
     assert tuple(step * array.itemsize for step in rust.strides) == array.strides
     # The same address: NumPy looks at the memory of the struct.
