@@ -19,27 +19,27 @@
 //! | `rank` | the lists in which a rank keeps its extents, and what an index is |
 //! | `read` | what any array can be asked |
 //! | `reduce` | sums, extremes and products of elements, by `numbers`: how numbers are added and compared |
-//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::views` |
+//! | `slicing` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::views` |
 //! | `write` | arrays that may be written |
 //! | `in_place` | changes elements where they lie: by cache lines, or by blocks |
 //! | `view` | the two that own their tensor, or what else keeps the memory |
-//! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
+//! | `unowned` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
 #![expect(unsafe_code, reason = "says which addresses threads may share")]
 
-pub(crate) mod cut;
-pub(crate) mod found;
 pub(crate) mod in_place;
 pub(crate) mod numbers;
 pub(crate) mod rank;
 pub(crate) mod read;
 pub(crate) mod reduce;
+pub(crate) mod slicing;
+pub(crate) mod unowned;
 pub(crate) mod view;
 pub(crate) mod write;
 
 pub use crate::tensor::array_element::ArrayElement;
-pub use cut::{Part, PartMut};
 pub use numbers::Number;
 pub use rank::{Index, Rank};
+pub use slicing::{Part, PartMut};
 
 pub use view::{View, ViewMut};
 pub use write::ArrayMut;
@@ -48,7 +48,7 @@ use core::{fmt, marker::PhantomData};
 
 use crate::element::Plain;
 use crate::layout::{extent, span::Span};
-use crate::tensor::array_element::Access;
+use crate::tensor::array_element::ElementAccess;
 use crate::{Element, Error, Order, TensorRef};
 
 /// Elements of type `T` over the axes of `L`: `[i64; N]` for `N` of them, [`Dims`](crate::layout::Dims) for any number.
@@ -83,9 +83,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// # Errors
     ///
     /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
-    pub(crate) fn of(tensor: &TensorRef<'_>) -> Result<Self, Error> {
+    pub(crate) fn from_tensor(tensor: &TensorRef<'_>) -> Result<Self, Error> {
         tensor.check_host_readable()?;
-        Self::anywhere(tensor)
+        Self::from_device_tensor(tensor)
     }
 
     /// The same wherever it lies. Who has such an array must not read by it what the processor cannot read.
@@ -93,7 +93,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// # Errors
     ///
     /// Another data type or rank, or an element with gaps.
-    pub(crate) fn anywhere(tensor: &TensorRef<'_>) -> Result<Self, Error> {
+    pub(crate) fn from_device_tensor(tensor: &TensorRef<'_>) -> Result<Self, Error> {
         let in_groups = tensor.split_into_groups::<T>()?;
         let tensor = in_groups
             .as_ref()
@@ -113,7 +113,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         {
             return Err(tensor.not_contiguous());
         }
-        let (lists, strides) = (L::of(shape)?, L::of(strides)?);
+        let (lists, strides) = (L::from_slice(shape)?, L::from_slice(strides)?);
         Ok(Self {
             data: tensor.data,
             shape: lists,
@@ -126,7 +126,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
 impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// Other elements of the same memory.
-    fn at_lists<M>(&self, first: isize, shape: M, strides: M) -> Array<T, M> {
+    fn with_layout<M>(&self, first: isize, shape: M, strides: M) -> Array<T, M> {
         Array {
             data: self.data.wrapping_offset(first * Self::UNIT),
             shape,
@@ -161,7 +161,7 @@ fn span_of<T: ArrayElement, L: Rank>(array: &Array<T, L>) -> Span {
 impl<T: ArrayElement, L: Rank> fmt::Debug for Array<T, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Array")
-            .field("dtype", &Described::<T>(PhantomData))
+            .field("dtype", &ElementDebug::<T>(PhantomData))
             .field("shape", &self.shape.as_ref())
             .field("strides", &self.strides.as_ref())
             .finish_non_exhaustive()
@@ -169,9 +169,9 @@ impl<T: ArrayElement, L: Rank> fmt::Debug for Array<T, L> {
 }
 
 /// The data type of elements, or the names of their fields, for `{:?}`.
-struct Described<T>(PhantomData<T>);
+struct ElementDebug<T>(PhantomData<T>);
 
-impl<T: ArrayElement> fmt::Debug for Described<T> {
+impl<T: ArrayElement> fmt::Debug for ElementDebug<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match T::Access::RECORD {
             None => T::Access::DTYPE.fmt(f),

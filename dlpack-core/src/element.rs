@@ -50,7 +50,7 @@ use crate::DataType;
 ///
 /// # Safety
 ///
-/// Where [`Element::verify`] returns for a slice (it does for every slice of a type that is one by
+/// Where [`Element::verify_values`] returns for a slice (it does for every slice of a type that is one by
 /// itself, and looks at the fields of a derived one):
 ///
 /// 1. Every byte of every value is initialised, and holds `size_of::<Self>() * 8 /
@@ -86,16 +86,16 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
     /// That these values are what the type says; panics if not.
     #[doc(hidden)]
     #[inline]
-    fn verify(_: &[Self]) {}
+    fn verify_values(_: &[Self]) {}
 
     /// The same before they may be written.
     #[doc(hidden)]
     #[inline]
-    fn verify_mut(_: &mut [Self]) {}
+    fn verify_values_mut(_: &mut [Self]) {}
 
     /// One value, taken from the scalars of a tensor.
     #[doc(hidden)]
-    fn build(source: &mut Source<'_, Self::Scalar>) -> Self;
+    fn build_from(source: &mut Source<'_, Self::Scalar>) -> Self;
 }
 
 /// An [`Element`] that a slice over foreign memory may hold: a number, or an array of numbers.
@@ -182,7 +182,7 @@ macro_rules! scalars {
             const PLAIN: bool = true;
 
             #[inline]
-            fn build(source: &mut $crate::element::Source<'_, Self>) -> Self {
+            fn build_from(source: &mut $crate::element::Source<'_, Self>) -> Self {
                 source.scalar()
             }
         }
@@ -258,16 +258,16 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const PLAIN: bool = T::PLAIN;
 
     #[inline]
-    fn verify(values: &[Self]) {
-        T::verify(values.as_flattened());
+    fn verify_values(values: &[Self]) {
+        T::verify_values(values.as_flattened());
     }
 
     #[inline]
-    fn verify_mut(values: &mut [Self]) {
-        T::verify_mut(values.as_flattened_mut());
+    fn verify_values_mut(values: &mut [Self]) {
+        T::verify_values_mut(values.as_flattened_mut());
     }
 
-    fn build(source: &mut Source<'_, Self::Scalar>) -> Self {
-        core::array::from_fn(|_| T::build(source))
+    fn build_from(source: &mut Source<'_, Self::Scalar>) -> Self {
+        core::array::from_fn(|_| T::build_from(source))
     }
 }

@@ -173,7 +173,7 @@ impl<const N: usize> Shape for Layout<N> {}
 impl<const N: usize> Strides for Layout<N> {}
 
 /// Whether a field of type `L` stores shape and strides as DLPack does, so that they can be lent. Only a [`Layout`] does: for
-/// other types the default of `private::probe::Unsaid` applies.
+/// other types the default of `private::probe::ProbeDefaults` applies.
 #[doc(hidden)]
 pub struct LentLists<L: ?Sized>(PhantomData<L>);
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NumPy's own array ──its struct──┐
-//!                                 ├─fits?─> Found ──kept──> View<T, N, O> ──deref──> dlpack_core::array::Array
+//!                                 ├─fits?─> UnownedArray ──> View<T, N, O> ──deref──> dlpack_core::array::Array
 //! object ──from_dlpack──> Managed ┘   │ no                       ├─ a slot in the list of its thread, against overlaps
 //!                                     │                          └─ with a promise: a lease of its addresses
 //!                                     └─> numpy.asarray(object, dtype), with `Convert`; else a `TypeError`

@@ -6,7 +6,7 @@
 //! | elements | loaded, stored |
 //! |---|---|
 //! | contiguous, or in contiguous rows of a line or more | a line at a time; fewer at both ends |
-//! | with other strides | by [`ItemOffsets::load`] and [`ItemOffsets::store`], a block at a time |
+//! | with other strides | by [`ItemOffsets::load_next`] and [`ItemOffsets::store_next`], a block at a time |
 //!
 //! The caller's function runs between a load and a store. If it panics, the elements of that line or block keep their old values.
 #![expect(unsafe_code, reason = "writes elements of a checked tensor")]
@@ -25,7 +25,7 @@ pub(super) trait Change<T> {
     const READS: bool;
 
     /// Writes each of `elements`. With `READS`, they have their old values before.
-    fn apply(&mut self, elements: &mut [MaybeUninit<T>]);
+    fn write_values(&mut self, elements: &mut [MaybeUninit<T>]);
 }
 
 /// Replaces each element by the result of a function.
@@ -35,7 +35,7 @@ impl<T: Copy, F: FnMut(T) -> T> Change<T> for Update<F> {
     const READS: bool = true;
 
     #[inline(always)]
-    fn apply(&mut self, elements: &mut [MaybeUninit<T>]) {
+    fn write_values(&mut self, elements: &mut [MaybeUninit<T>]) {
         for element in elements {
             // SAFETY: `READS`, so it has its old value.
             let value = unsafe { element.assume_init() };
@@ -51,7 +51,7 @@ impl<T: Copy, F: FnMut() -> T> Change<T> for Next<F> {
     const READS: bool = false;
 
     #[inline(always)]
-    fn apply(&mut self, elements: &mut [MaybeUninit<T>]) {
+    fn write_values(&mut self, elements: &mut [MaybeUninit<T>]) {
         for element in elements {
             element.write((self.0)());
         }
@@ -100,7 +100,7 @@ pub(super) unsafe fn change_run<T: Plain, C: Change<T>>(
         while done < few {
             let elements = min(ItemBuffer::<T>::CAPACITY, few - done);
             // SAFETY: some of the elements.
-            unsafe { change_few(place, elements, change) };
+            unsafe { change_block(place, elements, change) };
             place = place.wrapping_add(elements * size_of::<T>());
             done += elements;
         }
@@ -129,8 +129,8 @@ unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
     }
     // SAFETY: `line` is a local variable with aligned space for so many elements.
     let elements = unsafe { slice::from_raw_parts_mut(values.cast(), Line::<T>::ELEMENTS) };
-    change.apply(elements);
-    // SAFETY: the caller's elements, all of which `apply` wrote to `line`.
+    change.write_values(elements);
+    // SAFETY: the caller's elements, all of which `write_values` wrote to `line`.
     unsafe { atomic::store_line(line.as_ptr().cast(), place) };
 }
 
@@ -140,7 +140,7 @@ unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
 ///
 /// The contract of [`change_run`]; `count` is at most [`ItemBuffer::CAPACITY`].
 #[inline]
-unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, change: &mut C) {
+unsafe fn change_block<T: Plain, C: Change<T>>(place: *mut u8, count: usize, change: &mut C) {
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     let values = block.as_mut_ptr().cast::<T>();
     let bytes = count * size_of::<T>();
@@ -151,8 +151,8 @@ unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, chang
         unsafe { make_values(values, count) };
     }
     // SAFETY: `block` is a local variable with aligned space for so many elements.
-    change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
-    // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
+    change.write_values(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
+    // SAFETY: the caller's elements, all of which `write_values` wrote to `block`.
     unsafe { atomic::store(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
 }
 
@@ -161,7 +161,7 @@ unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, chang
 /// # Safety
 ///
 /// The elements lie at `positions` from `data`, and may be written as `memory/atomic.rs` does.
-pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
+pub(super) unsafe fn change_strided<T: Plain, C: Change<T>>(
     data: *mut u8,
     mut positions: ItemOffsets<'_>,
     change: &mut C,
@@ -179,7 +179,7 @@ pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
         let mut places = positions.clone();
         let count = if C::READS {
             // SAFETY: the caller's elements; `block` has room for so many, and is ours.
-            let count = unsafe { positions.load(data, values, ItemBuffer::<T>::CAPACITY) };
+            let count = unsafe { positions.load_next(data, values, ItemBuffer::<T>::CAPACITY) };
             // SAFETY: written right above.
             unsafe { make_values(values, count) };
             count
@@ -187,9 +187,9 @@ pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
             min(ItemBuffer::<T>::CAPACITY, positions.remaining_items())
         };
         // SAFETY: `block` is a local variable with aligned space for so many elements.
-        change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
-        // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
-        unsafe { places.store(data, values, count) };
+        change.write_values(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
+        // SAFETY: the caller's elements, all of which `write_values` wrote to `block`.
+        unsafe { places.store_next(data, values, count) };
         if !C::READS {
             positions = places;
         }
@@ -202,7 +202,7 @@ pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
 ///
 /// Elements of viewed tensors lie at `sources` from `from`, and at as many `places` from `to`; the latter may be written as
 /// `memory/atomic.rs` does.
-pub(super) unsafe fn copy_all<T: Plain>(
+pub(super) unsafe fn copy_strided<T: Plain>(
     from: *mut u8,
     mut sources: ItemOffsets<'_>,
     to: *mut u8,
@@ -212,10 +212,10 @@ pub(super) unsafe fn copy_all<T: Plain>(
     let values = block.as_mut_ptr().cast::<T>();
     while sources.remaining_items() > 0 {
         // SAFETY: the caller's elements; `block` has room for so many, and is ours.
-        let count = unsafe { sources.load(from, values, ItemBuffer::<T>::CAPACITY) };
+        let count = unsafe { sources.load_next(from, values, ItemBuffer::<T>::CAPACITY) };
         // SAFETY: written right above.
         unsafe { make_values(values, count) };
         // SAFETY: the caller's elements, as many as were written to `block`.
-        unsafe { places.store(to, values, count) };
+        unsafe { places.store_next(to, values, count) };
     }
 }

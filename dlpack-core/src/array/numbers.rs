@@ -1,7 +1,7 @@
 //! The numbers that arrays are reduced to: how they are added up, multiplied and compared.
 #![expect(unsafe_code, reason = "calls code for processors with AVX2")]
 
-use crate::array::reduce::{reduce, reduce_pairs};
+use crate::array::reduce::{reduce_elements, reduce_pairs};
 use crate::array::{Array, Rank};
 use crate::element::Plain;
 
@@ -76,7 +76,7 @@ macro_rules! numbers {
                 };
                 // SAFETY: no `AVX`.
                 unsafe {
-                    reduce::<_, _, _, _, $line, false>(array, [0 as $few; $line], 0 as $number, step, collect, add)
+                    reduce_elements::<_, _, _, _, $line, false>(array, [0 as $few; $line], 0 as $number, step, collect, add)
                 }
             }
 
@@ -90,7 +90,7 @@ macro_rules! numbers {
 
             fn dot_of<L: Rank, M: Rank>(array: &Array<Self, L>, other: &Array<Self, M>) -> $sum {
                 widened! {
-                    fn run<const AVX: bool, L: Rank, M: Rank>(
+                    fn reduce_array<const AVX: bool, L: Rank, M: Rank>(
                         array: &Array<$number, L>,
                         other: &Array<$number, M>,
                     ) -> $sum {
@@ -118,7 +118,7 @@ macro_rules! numbers {
 macro_rules! extreme {
     ($kind:ident, $number:ident, $line:literal, $array:ident, $closer:tt, $start:expr) => {
         widened! {
-            fn run<const AVX: bool, L: Rank>($array: &Array<$number, L>) -> $number {
+            fn reduce_array<const AVX: bool, L: Rank>($array: &Array<$number, L>) -> $number {
                 let closer = |a: $number, b: $number| {
                     if b $closer a || $kind::is_nan!(b) { b } else { a }
                 };
@@ -137,7 +137,7 @@ macro_rules! extreme {
                 };
                 let start = ([$start; $line], [0; $line]);
                 // SAFETY: the caller's promise.
-                unsafe { reduce::<_, _, _, _, $line, AVX>($array, start, $start, step, collect, closer) }
+                unsafe { reduce_elements::<_, _, _, _, $line, AVX>($array, start, $start, step, collect, closer) }
             }
         }
     };

@@ -19,7 +19,7 @@ pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed
 
     /// The list with these numbers, if they are as many, and if there is memory for it.
     #[doc(hidden)]
-    fn of(numbers: &[i64]) -> Result<Self, Error>;
+    fn from_slice(numbers: &[i64]) -> Result<Self, Error>;
 
     /// The list of this many numbers, which fit the rank, if there is memory for it.
     #[doc(hidden)]
@@ -27,11 +27,11 @@ pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed
 
     /// All numbers but one.
     #[doc(hidden)]
-    fn without(&self, axis: usize) -> Result<Self::Less, Error>;
+    fn without_axis(&self, axis: usize) -> Result<Self::Less, Error>;
 }
 
 #[inline]
-fn fixed<const N: usize>(numbers: &[i64]) -> Result<[i64; N], Error> {
+fn to_fixed_rank<const N: usize>(numbers: &[i64]) -> Result<[i64; N], Error> {
     let (found, needed) = (numbers.len(), N);
     numbers
         .try_into()
@@ -49,7 +49,7 @@ impl Rank for Dims {
 
     const RANK: Option<usize> = None;
 
-    fn of(numbers: &[i64]) -> Result<Self, Error> {
+    fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
         Self::from(numbers).check_allocated()
     }
 
@@ -62,7 +62,7 @@ impl Rank for Dims {
         Ok(list)
     }
 
-    fn without(&self, axis: usize) -> Result<Self, Error> {
+    fn without_axis(&self, axis: usize) -> Result<Self, Error> {
         self.without_axis(axis)
     }
 }
@@ -77,8 +77,8 @@ macro_rules! ranks {
             const RANK: Option<usize> = Some($rank);
 
             #[inline]
-            fn of(numbers: &[i64]) -> Result<Self, Error> {
-                fixed(numbers)
+            fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
+                to_fixed_rank(numbers)
             }
 
             #[inline]
@@ -87,7 +87,7 @@ macro_rules! ranks {
             }
 
             #[inline]
-            fn without(&self, axis: usize) -> Result<Self::Less, Error> {
+            fn without_axis(&self, axis: usize) -> Result<Self::Less, Error> {
                 Ok(array::from_fn(|i| self[i + usize::from(i >= axis)]))
             }
         }
@@ -102,8 +102,8 @@ impl Rank for [i64; 0] {
 
     const RANK: Option<usize> = Some(0);
 
-    fn of(numbers: &[i64]) -> Result<Self, Error> {
-        fixed(numbers)
+    fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
+        to_fixed_rank(numbers)
     }
 
     #[inline]
@@ -111,7 +111,7 @@ impl Rank for [i64; 0] {
         Ok([])
     }
 
-    fn without(&self, _: usize) -> Result<Self, Error> {
+    fn without_axis(&self, _: usize) -> Result<Self, Error> {
         Ok(*self)
     }
 }

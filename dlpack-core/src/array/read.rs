@@ -11,7 +11,7 @@ use crate::element::Plain;
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
 use crate::memory::{aligned::allocate_vec, gather::gather};
-use crate::tensor::array_element::Access;
+use crate::tensor::array_element::ElementAccess;
 use crate::tensor::items::{ItemOffsets, Items};
 use crate::tensor::view::check_alignment;
 use crate::{DataType, Device, Error, TensorRef};
@@ -180,9 +180,9 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     #[inline]
     pub fn get(&self, index: impl Index<L>) -> Option<T> {
-        let place = self.place(index.as_ref())?;
+        let place = self.address_of(index.as_ref())?;
         // SAFETY: the address of an element.
-        Some(unsafe { T::Access::read(place.cast(), self.shared) })
+        Some(unsafe { T::Access::read_element(place.cast(), self.shared) })
     }
 
     /// The element at an index.
@@ -202,16 +202,16 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[inline]
     pub fn at(&self, index: impl Index<L>) -> T {
         let index = index.as_ref();
-        let Some(place) = self.place(index) else {
-            self.outside(index)
+        let Some(place) = self.address_of(index) else {
+            self.panic_outside(index)
         };
         // SAFETY: the address of an element.
-        unsafe { T::Access::read(place.cast(), self.shared) }
+        unsafe { T::Access::read_element(place.cast(), self.shared) }
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn outside(&self, index: &[usize]) -> ! {
+    pub(super) fn panic_outside(&self, index: &[usize]) -> ! {
         panic!(
             "index {index:?} of an array of shape {:?}",
             self.shape.as_ref()
@@ -220,7 +220,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
 
     /// The address of an element, if the index is that of one.
     #[inline]
-    pub(super) fn place(&self, index: &[usize]) -> Option<*mut u8> {
+    pub(super) fn address_of(&self, index: &[usize]) -> Option<*mut u8> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         if index.len() != shape.len() {
             return None;
@@ -248,14 +248,14 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[inline]
     pub fn iter(&self) -> Items<'_, T> {
         Items {
-            positions: self.positions(),
+            positions: self.item_offsets(),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,
         }
     }
 
-    pub(super) fn positions(&self) -> ItemOffsets<'_> {
+    pub(super) fn item_offsets(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         ItemOffsets::new(shape, strides, T::Access::UNIT)
     }
@@ -277,7 +277,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         let len = self.len();
         let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         // SAFETY: room for all elements, which nobody else has.
-        unsafe { self.copy_to(elements.as_mut_ptr()) }?;
+        unsafe { self.copy_elements_to(elements.as_mut_ptr()) }?;
         // SAFETY: they were written right above.
         unsafe { elements.set_len(len) };
         Ok(elements)
@@ -299,12 +299,12 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// [`Error::Count`] if the slice has not as many.
     pub fn copy_to_slice(&self, elements: &mut [T]) -> Result<(), Error> {
-        self.same_count(elements.len())?;
+        self.check_count(elements.len())?;
         // SAFETY: room for all elements, which is borrowed from its one owner.
-        unsafe { self.copy_to(elements.as_mut_ptr()) }
+        unsafe { self.copy_elements_to(elements.as_mut_ptr()) }
     }
 
-    pub(super) fn same_count(&self, needed: usize) -> Result<(), Error> {
+    pub(super) fn check_count(&self, needed: usize) -> Result<(), Error> {
         let found = self.len();
         if found == needed {
             return Ok(());
@@ -315,7 +315,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// # Safety
     ///
     /// There is room for all elements at `to`, which nobody else has.
-    unsafe fn copy_to(&self, to: *mut T) -> Result<(), Error> {
+    unsafe fn copy_elements_to(&self, to: *mut T) -> Result<(), Error> {
         let len = self.len();
         if len * size_of::<T>() == 0 {
             return Ok(());
@@ -357,7 +357,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
 
 impl<T: Plain, L: Rank> Array<T, L> {
     /// The tensor of these scalars.
-    fn tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
+    fn as_tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
         TensorRef {
             data: self.data,
             byte_offset: 0,
@@ -412,18 +412,18 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// While the slice lives, nobody writes to its memory: neither Rust code, nor Python, nor another thread.
     #[inline]
     pub unsafe fn as_slice_unchecked(&self) -> Result<&[T], Error> {
-        let len = self.run()?;
+        let len = self.check_slice_len()?;
         if len == 0 {
             return Ok(&[]);
         }
-        // SAFETY: `len` aligned elements one after another (`run`), which stay while the array is borrowed, and which
+        // SAFETY: `len` aligned elements one after another (`check_slice_len`), which stay while the array is borrowed, and which
         // nobody writes meanwhile, as the caller promises. Any bytes are a `T`, or were looked at.
         Ok(unsafe { slice::from_raw_parts(self.data.cast(), len) })
     }
 
     /// How many elements follow one another at `data`, if that is all there is; 0 where they take no memory.
     #[inline]
-    pub(crate) fn run(&self) -> Result<usize, Error> {
+    pub(crate) fn check_slice_len(&self) -> Result<usize, Error> {
         let len = self.len();
         if len == 0 || size_of::<T>() == 0 {
             return Ok(0);
@@ -434,7 +434,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
             let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
-            self.tensor(&[bytes], &[1]).check_bools()?;
+            self.as_tensor(&[bytes], &[1]).check_bools()?;
         }
         Ok(len)
     }
@@ -446,7 +446,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// As [`Array::as_slice`], but any strides will do.
     #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
-    pub(crate) fn plain(&self) -> Result<(&[i64], Dims), Error> {
+    pub(crate) fn read_plain_layout(&self) -> Result<(&[i64], Dims), Error> {
         if self.shared {
             return Err(Error::MayChange);
         }
@@ -465,7 +465,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         }
         check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
-            self.tensor(shape, self.strides.as_ref()).check_bools()?;
+            self.as_tensor(shape, self.strides.as_ref()).check_bools()?;
         }
         Ok((shape, strides))
     }

@@ -80,14 +80,14 @@ impl<T: Number, L: Rank> Array<T, L> {
     ///
     /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
     pub fn dot<M: Rank>(&self, other: &Array<T, M>) -> Result<T::Sum, Error> {
-        self.same_shape(other)?;
+        self.check_same_shape(other)?;
         Ok(T::dot_of(self, other))
     }
 }
 
 impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// That another array has this shape.
-    pub(super) fn same_shape<U: ArrayElement, M: Rank>(
+    pub(super) fn check_same_shape<U: ArrayElement, M: Rank>(
         &self,
         other: &Array<U, M>,
     ) -> Result<(), Error> {
@@ -132,24 +132,24 @@ impl<S: Copy> Total<S> {
         self.small = (self.add)(self.small, result);
         self.count += 1;
         if self.count == LINES {
-            self.large = self.result();
+            self.large = self.add_up();
             (self.small, self.count) = (self.zero, 0);
         }
     }
 
-    fn result(&self) -> S {
+    fn add_up(&self) -> S {
         (self.add)(self.large, self.small)
     }
 }
 
 /// The elements of an array that are not reduced yet, in the order of memory if there are not too many axes.
-struct Rest<'a> {
+struct RemainingElements<'a> {
     data: *mut u8,
     positions: ItemOffsets<'a>,
 }
 
-impl<'a> Rest<'a> {
-    fn ordered<T: Plain, L: Rank, const K: usize>(
+impl<'a> RemainingElements<'a> {
+    fn in_memory_order<T: Plain, L: Rank, const K: usize>(
         array: &Array<T, L>,
         order: &'a MemoryOrder<K>,
         index: usize,
@@ -161,15 +161,15 @@ impl<'a> Rest<'a> {
         }
     }
 
-    fn row_major<T: Plain, L: Rank>(array: &'a Array<T, L>) -> Self {
-        let (data, positions) = (array.data, array.positions());
+    fn in_row_major_order<T: Plain, L: Rank>(array: &'a Array<T, L>) -> Self {
+        let (data, positions) = (array.data, array.item_offsets());
         Self { data, positions }
     }
 
     /// The lines that come next, after the number of elements that is returned first; `None` if other elements come next.
     #[inline]
     fn next_lines<T: Plain>(&mut self) -> Option<[usize; 2]> {
-        let (next, count) = self.positions.contiguous::<T>()?;
+        let (next, count) = self.positions.next_contiguous::<T>()?;
         let front = self.data.wrapping_offset(next).addr().wrapping_neg() % LINE_ALIGNMENT;
         let (front, cut) = (front / size_of::<T>(), front % size_of::<T>());
         let lines = count.checked_sub(front)? / (LINE / size_of::<T>());
@@ -178,8 +178,11 @@ impl<'a> Rest<'a> {
 
     /// The address of the next element, when so many bytes are passed over.
     #[inline]
-    fn pass_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
-        let next = self.positions.contiguous::<T>().map_or(0, |(next, _)| next);
+    fn skip_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
+        let next = self
+            .positions
+            .next_contiguous::<T>()
+            .map_or(0, |(next, _)| next);
         self.positions.skip_items(lines * (LINE / size_of::<T>()));
         self.data.wrapping_offset(next)
     }
@@ -199,7 +202,7 @@ impl<'a> Rest<'a> {
         while done < count {
             let to = values.wrapping_add(done);
             // SAFETY: elements of a viewed array; the block has room for those that are left.
-            let more = unsafe { self.positions.load(self.data, to, count - done) };
+            let more = unsafe { self.positions.load_next(self.data, to, count - done) };
             assert!(more > 0, "both arrays have as many elements");
             done += more;
         }
@@ -209,7 +212,7 @@ impl<'a> Rest<'a> {
 
     /// Loads the next elements to a block, as many as there are and as `most` allows.
     #[inline]
-    fn load<'b, T: Plain>(
+    fn load_some<'b, T: Plain>(
         &mut self,
         block: &'b mut MaybeUninit<ItemBuffer<T>>,
         most: usize,
@@ -217,7 +220,7 @@ impl<'a> Rest<'a> {
         let values = block.as_mut_ptr().cast::<T>();
         let most = min(most, ItemBuffer::<T>::CAPACITY);
         // SAFETY: elements of a viewed array; the block has room for so many.
-        let count = unsafe { self.positions.load(self.data, values, most) };
+        let count = unsafe { self.positions.load_next(self.data, values, most) };
         // SAFETY: so many were written right above; they are numbers, as this is called for a `Number` only.
         unsafe { slice::from_raw_parts(values, count) }
     }
@@ -225,7 +228,7 @@ impl<'a> Rest<'a> {
 
 /// A line of a few elements, and of others that change no result.
 #[inline(always)]
-fn padded<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
+fn pad_line<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
     let mut line = [pad; N];
     line.iter_mut()
         .zip(values)
@@ -239,7 +242,7 @@ fn padded<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
 ///
 /// With `AVX`, the processor has it.
 #[inline(always)]
-pub(super) unsafe fn reduce<
+pub(super) unsafe fn reduce_elements<
     T: Number,
     L: Rank,
     A: Copy,
@@ -258,21 +261,21 @@ pub(super) unsafe fn reduce<
     let (shape, strides) = (array.shape.as_ref(), array.strides.as_ref());
     let order = MemoryOrder::new(shape, [strides]).filter(|_| !array.is_empty());
     let mut rest = match &order {
-        Some(order) => Rest::ordered(array, order, 0),
-        None => Rest::row_major(array),
+        Some(order) => RemainingElements::in_memory_order(array, order, 0),
+        None => RemainingElements::in_row_major_order(array),
     };
     let mut total = Total::new(collect(start), add);
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     while rest.positions.remaining_items() > 0 {
         let lines = rest.next_lines::<T>();
         if let Some([0, lines]) = lines {
-            let first = rest.pass_lines::<T>(lines);
+            let first = rest.skip_lines::<T>(lines);
             for done in (0..lines).step_by(LINES) {
                 let mut accumulators = start;
                 for line in done..min(done + LINES, lines) {
                     // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
                     let values: [T; N] =
-                        unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
+                        unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &values);
                 }
                 total.push(collect(accumulators));
@@ -281,19 +284,19 @@ pub(super) unsafe fn reduce<
         }
         let most = lines.map_or(usize::MAX, |[front, _]| front);
         let mut accumulators = start;
-        for values in rest.load(&mut block, most).chunks(N) {
-            step(&mut accumulators, &padded(values, pad));
+        for values in rest.load_some(&mut block, most).chunks(N) {
+            step(&mut accumulators, &pad_line(values, pad));
         }
         total.push(collect(accumulators));
     }
-    total.result()
+    total.add_up()
 }
 
 /// Reduces the pairs of elements of two arrays of one shape.
 ///
 /// # Safety
 ///
-/// As [`reduce`].
+/// As [`reduce_elements`].
 #[inline(always)]
 pub(super) unsafe fn reduce_pairs<
     T: Number,
@@ -318,10 +321,13 @@ pub(super) unsafe fn reduce_pairs<
     let order = order.filter(|_| !array.is_empty());
     let (mut rest, mut others) = match &order {
         Some(order) => (
-            Rest::ordered(array, order, 0),
-            Rest::ordered(other, order, 1),
+            RemainingElements::in_memory_order(array, order, 0),
+            RemainingElements::in_memory_order(other, order, 1),
         ),
-        None => (Rest::row_major(array), Rest::row_major(other)),
+        None => (
+            RemainingElements::in_row_major_order(array),
+            RemainingElements::in_row_major_order(other),
+        ),
     };
     let mut total = Total::new(collect(start), add);
     let (mut block, mut second) = (MaybeUninit::uninit(), MaybeUninit::uninit());
@@ -330,16 +336,16 @@ pub(super) unsafe fn reduce_pairs<
             (rest.next_lines::<T>(), others.next_lines::<T>())
         {
             let lines = min(lines, more);
-            let (first, second) = (rest.pass_lines::<T>(lines), others.pass_lines::<T>(lines));
+            let (first, second) = (rest.skip_lines::<T>(lines), others.skip_lines::<T>(lines));
             for done in (0..lines).step_by(LINES) {
                 let mut accumulators = start;
                 for line in done..min(done + LINES, lines) {
                     // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
                     let a: [T; N] =
-                        unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
+                        unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
                     // SAFETY: a line of the other array, aligned (`next_lines`), and the caller's promise.
                     let b: [T; N] =
-                        unsafe { load_line::<T, N, AVX>(second.wrapping_add(line * LINE)) };
+                        unsafe { load_numbers::<T, N, AVX>(second.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &a, &b);
                 }
                 total.push(collect(accumulators));
@@ -351,15 +357,15 @@ pub(super) unsafe fn reduce_pairs<
             (Some([front, _]), Some([same, _])) if front == same => front,
             _ => usize::MAX,
         };
-        let a = rest.load(&mut block, most);
+        let a = rest.load_some(&mut block, most);
         let b = others.load_exactly(&mut second, a.len());
         let mut accumulators = start;
         for (a, b) in a.chunks(N).zip(b.chunks(N)) {
-            step(&mut accumulators, &padded(a, pad), &padded(b, pad));
+            step(&mut accumulators, &pad_line(a, pad), &pad_line(b, pad));
         }
         total.push(collect(accumulators));
     }
-    total.result()
+    total.add_up()
 }
 
 /// Loads the elements of a line.
@@ -369,7 +375,7 @@ pub(super) unsafe fn reduce_pairs<
 /// `from`, a multiple of [`LINE_ALIGNMENT`], is the address of `N` numbers of a viewed tensor, which make a line. With `AVX`, the
 /// processor has it.
 #[inline(always)]
-unsafe fn load_line<T: Number, const N: usize, const AVX: bool>(from: *const u8) -> [T; N] {
+unsafe fn load_numbers<T: Number, const N: usize, const AVX: bool>(from: *const u8) -> [T; N] {
     let mut line = MaybeUninit::<[T; N]>::uninit();
     // SAFETY: the caller's line, and the caller's promise for `AVX`; there is room for it.
     unsafe { atomic::load_line_by::<AVX>(from, line.as_mut_ptr().cast()) };

@@ -6,7 +6,7 @@
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::array::write::{ArrayMut, Place};
+use crate::array::write::{ArrayMut, SizedArrayMut};
 use crate::array::{Array, ArrayElement, Rank};
 use crate::element::Plain;
 use crate::export::strided::Strided;
@@ -83,8 +83,8 @@ impl<T: Plain, L: Rank> View<T, L> {
         reason = "the tensor goes back to its caller"
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        match Array::of(&tensor.view()) {
-            Ok(array) => Ok(Self::over(array, tensor)),
+        match Array::from_tensor(&tensor.view()) {
+            Ok(array) => Ok(Self::from_parts(array, tensor)),
             Err(error) => Err((error, tensor)),
         }
     }
@@ -101,7 +101,7 @@ impl<T: Plain, L: Rank, K> View<T, L, K> {
 }
 
 impl<T: ArrayElement, L: Rank, K> View<T, L, K> {
-    pub(super) fn over(array: Array<T, L>, keeper: K) -> Self {
+    pub(super) fn from_parts(array: Array<T, L>, keeper: K) -> Self {
         Self { array, keeper }
     }
 
@@ -137,7 +137,7 @@ impl<T, L, K> Deref for View<T, L, K> {
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct ViewMut<T, L, K = Managed> {
-    array: Place<T, L>,
+    array: SizedArrayMut<T, L>,
     keeper: K,
 }
 
@@ -163,9 +163,9 @@ impl<T: Plain, L: Rank> ViewMut<T, L> {
         reason = "the tensor goes back to its caller"
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        let found = Array::of(&tensor.view());
-        match found.and_then(|array| writable(&tensor.view(), &array).map(|()| array)) {
-            Ok(array) => Ok(Self::over(Place::new(array), tensor)),
+        let found = Array::from_tensor(&tensor.view());
+        match found.and_then(|array| check_writable(&tensor.view(), &array).map(|()| array)) {
+            Ok(array) => Ok(Self::from_parts(SizedArrayMut::new(array), tensor)),
             Err(error) => Err((error, tensor)),
         }
     }
@@ -182,7 +182,7 @@ impl<T: Plain, L: Rank, K> ViewMut<T, L, K> {
 }
 
 impl<T: ArrayElement, L: Rank, K> ViewMut<T, L, K> {
-    pub(super) fn over(array: Place<T, L>, keeper: K) -> Self {
+    pub(super) fn from_parts(array: SizedArrayMut<T, L>, keeper: K) -> Self {
         Self { array, keeper }
     }
 
@@ -193,7 +193,7 @@ impl<T: ArrayElement, L: Rank, K> ViewMut<T, L, K> {
     /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
     #[must_use]
     pub unsafe fn assume_unshared(mut self) -> Self {
-        self.array.share(false);
+        self.array.set_shared(false);
         self
     }
 }
@@ -233,7 +233,7 @@ impl<T: Plain, L: Rank> FromDLPack for View<T, L> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        Array::<T, L>::of(tensor).is_ok()
+        Array::<T, L>::from_tensor(tensor).is_ok()
     }
 }
 
@@ -243,12 +243,12 @@ impl<T: Plain, L: Rank> FromDLPack for ViewMut<T, L> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        Array::<T, L>::of(tensor).is_ok()
+        Array::<T, L>::from_tensor(tensor).is_ok()
     }
 }
 
 /// That an array of a tensor may be written.
-pub(super) fn writable<T: Plain, L: Rank>(
+pub(super) fn check_writable<T: Plain, L: Rank>(
     tensor: &TensorRef<'_>,
     array: &Array<T, L>,
 ) -> Result<(), Error> {

@@ -6,13 +6,13 @@ use core::ops::Deref;
 use core::slice;
 
 use crate::Error;
-use crate::array::in_place::{Change, Next, Update, change_all, change_run, copy_all};
+use crate::array::in_place::{Change, Next, Update, change_run, change_strided, copy_strided};
 use crate::array::rank::{Index, Rank};
 use crate::array::{Array, ArrayElement};
 use crate::element::{Plain, RecordLayout};
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic;
-use crate::tensor::array_element::{Access, ByAccess};
+use crate::tensor::array_element::{ElementAccess, ElementTask};
 use crate::tensor::items::ItemOffsets;
 
 /// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
@@ -25,15 +25,15 @@ pub struct ArrayMut<T, L, U: ?Sized = [()]> {
 }
 
 /// One with a size, for who keeps it; what others see is made of it by the compiler.
-pub(super) type Place<T, L> = ArrayMut<T, L, [(); 0]>;
+pub(super) type SizedArrayMut<T, L> = ArrayMut<T, L, [(); 0]>;
 
-impl<T, L> Place<T, L> {
+impl<T, L> SizedArrayMut<T, L> {
     /// An array that may be written, no element of which has two indices.
     pub(super) fn new(array: Array<T, L>) -> Self {
         Self { array, no_size: [] }
     }
 
-    pub(super) fn share(&mut self, shared: bool) {
+    pub(super) fn set_shared(&mut self, shared: bool) {
         self.array.shared = shared;
     }
 }
@@ -65,11 +65,11 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     #[inline]
     pub fn set(&mut self, index: impl Index<L>, element: T) {
         let index = index.as_ref();
-        let Some(place) = self.place(index) else {
-            self.outside(index)
+        let Some(place) = self.address_of(index) else {
+            self.panic_outside(index)
         };
         // SAFETY: the address of an element that may be written.
-        unsafe { T::Access::store(place, slice::from_ref(&element)) };
+        unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
     }
 
     /// Writes the same everywhere.
@@ -83,7 +83,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn fill(&mut self, element: T) {
-        T::Access::choose(ChangeAll {
+        T::Access::run_task(ChangeAll {
             array: self,
             change: Next(|| element),
             in_memory_order: true,
@@ -105,13 +105,13 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// [`Error::Count`] if they are not as many as there are here.
     pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<(), Error> {
-        self.same_count(elements.len())?;
+        self.check_count(elements.len())?;
         if self.is_contiguous() {
             // SAFETY: as many elements one after another, which may be written.
-            unsafe { T::Access::store(self.data, elements) };
+            unsafe { T::Access::store_elements(self.data, elements) };
         } else {
             let mut elements = elements.iter();
-            self.write(|| *elements.next().expect("as many as here"));
+            self.write_each(|| *elements.next().expect("as many as here"));
         }
         Ok(())
     }
@@ -134,11 +134,11 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
     pub fn copy_from<M: Rank>(&mut self, other: &Array<T, M>) -> Result<(), Error> {
-        self.same_shape(other)?;
+        self.check_same_shape(other)?;
         if self.is_empty() {
             return Ok(());
         }
-        T::Access::choose(CopyAll(self, other));
+        T::Access::run_task(CopyAll(self, other));
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// ```
     #[doc(alias = "iter_mut")]
     pub fn update(&mut self, change: impl FnMut(T) -> T) {
-        T::Access::choose(ChangeAll {
+        T::Access::run_task(ChangeAll {
             array: self,
             change: Update(change),
             in_memory_order: false,
@@ -162,8 +162,8 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     }
 
     /// Writes what `next` returns, in row-major order.
-    fn write(&mut self, next: impl FnMut() -> T) {
-        T::Access::choose(ChangeAll {
+    fn write_each(&mut self, next: impl FnMut() -> T) {
+        T::Access::run_task(ChangeAll {
             array: self,
             change: Next(next),
             in_memory_order: false,
@@ -172,18 +172,18 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
 
     /// Writes new values, one element after another, in row-major order.
     fn change_each<C: Change<T>>(&mut self, change: &mut C) {
-        for start in self.positions() {
+        for start in self.item_offsets() {
             let place = self.data.wrapping_offset(start);
             let mut element = MaybeUninit::<T>::uninit();
             if C::READS {
                 // SAFETY: an element, which Rust code writes atomically, and there is space for one.
-                unsafe { T::Access::load(place, element.as_mut_ptr(), 1) };
+                unsafe { T::Access::load_elements(place, element.as_mut_ptr(), 1) };
             }
-            change.apply(slice::from_mut(&mut element));
-            // SAFETY: `apply` wrote it.
+            change.write_values(slice::from_mut(&mut element));
+            // SAFETY: `write_values` wrote it.
             let element = unsafe { element.assume_init() };
             // SAFETY: an element, which may be written.
-            unsafe { T::Access::store(place, slice::from_ref(&element)) };
+            unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
         }
     }
 }
@@ -195,22 +195,22 @@ struct ChangeAll<'a, T, L, C> {
     in_memory_order: bool,
 }
 
-impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ByAccess<T> for ChangeAll<'_, T, L, C> {
+impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ElementTask<T> for ChangeAll<'_, T, L, C> {
     type Output = ();
 
     #[inline(always)]
-    fn plain(mut self)
+    fn run_for_plain(mut self)
     where
         T: Plain,
     {
         if self.in_memory_order {
             self.array.change_in_memory_order(&mut self.change);
         } else {
-            self.array.change(&mut self.change);
+            self.array.change_in_row_major_order(&mut self.change);
         }
     }
 
-    fn records(mut self, _: &'static RecordLayout) {
+    fn run_for_records(mut self, _: &'static RecordLayout) {
         self.array.change_each(&mut self.change);
     }
 }
@@ -218,20 +218,20 @@ impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ByAccess<T> for ChangeAll<'_
 /// Copies the elements of an array to another one of the same shape.
 struct CopyAll<'a, 'b, T, L, M>(&'a mut ArrayMut<T, L>, &'b Array<T, M>);
 
-impl<T: ArrayElement + Copy, L: Rank, M: Rank> ByAccess<T> for CopyAll<'_, '_, T, L, M> {
+impl<T: ArrayElement + Copy, L: Rank, M: Rank> ElementTask<T> for CopyAll<'_, '_, T, L, M> {
     type Output = ();
 
     #[inline(always)]
-    fn plain(self)
+    fn run_for_plain(self)
     where
         T: Plain,
     {
         self.0.copy_items(self.1);
     }
 
-    fn records(self, _: &'static RecordLayout) {
+    fn run_for_records(self, _: &'static RecordLayout) {
         let mut others = self.1.iter();
-        (self.0).write(|| others.next().expect("as many as here"));
+        (self.0).write_each(|| others.next().expect("as many as here"));
     }
 }
 
@@ -257,10 +257,17 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
                 )
             });
             // SAFETY: all elements of both, in another order, the same for both; those of `self` may be written.
-            unsafe { copy_all::<T>(from.0, from.1, to.0, to.1) };
+            unsafe { copy_strided::<T>(from.0, from.1, to.0, to.1) };
         } else {
             // SAFETY: as above, in row-major order.
-            unsafe { copy_all::<T>(other.data, other.positions(), self.data, self.positions()) };
+            unsafe {
+                copy_strided::<T>(
+                    other.data,
+                    other.item_offsets(),
+                    self.data,
+                    self.item_offsets(),
+                )
+            };
         }
     }
 
@@ -268,27 +275,27 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     fn change_in_memory_order(&mut self, change: &mut impl Change<T>) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         if self.is_contiguous() {
-            return self.change(change);
+            return self.change_in_row_major_order(change);
         }
         let Some(order) = MemoryOrder::new(shape, [strides]) else {
-            return self.change(change);
+            return self.change_in_row_major_order(change);
         };
         let data = (self.data).wrapping_offset(order.first(0) * Array::<T, L>::UNIT);
         let unit = size_of::<T::Scalar>();
         let positions = ItemOffsets::new(order.shape(), order.strides(0), unit);
         // SAFETY: all elements, in another order, which may be written.
-        unsafe { change_all(data, positions, change) };
+        unsafe { change_strided(data, positions, change) };
     }
 
     /// Writes new values, in row-major order.
     #[inline]
-    fn change(&mut self, change: &mut impl Change<T>) {
+    fn change_in_row_major_order(&mut self, change: &mut impl Change<T>) {
         if self.is_contiguous() {
             // SAFETY: all elements, one after another, which may be written.
             unsafe { change_run(self.data, self.len(), change) };
         } else {
             // SAFETY: all elements, which may be written.
-            unsafe { change_all(self.data, self.positions(), change) };
+            unsafe { change_strided(self.data, self.item_offsets(), change) };
         }
     }
 
@@ -326,11 +333,11 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// While the slice lives, nobody else reads or writes its memory: neither Rust code, nor Python, nor another thread.
     #[inline]
     pub unsafe fn as_mut_slice_unchecked(&mut self) -> Result<&mut [T], Error> {
-        let len = self.run()?;
+        let len = self.check_slice_len()?;
         if len == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: `len` aligned elements one after another (`run`), which stay while the array is borrowed. No part of it is
+        // SAFETY: `len` aligned elements one after another (`check_slice_len`), which stay while the array is borrowed. No part of it is
         // elsewhere, as `self` is borrowed for writing, and the caller speaks for all others. Any bytes are a `T`, or were
         // looked at.
         Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })

@@ -215,7 +215,7 @@ impl<R: Record> Rows for [R] {
     }
 }
 
-/// The constants of a list's columns. If `L` has no columns, the defaults of `private::probe::Unsaid` apply, so that the error
+/// The constants of a list's columns. If `L` has no columns, the defaults of `private::probe::ProbeDefaults` apply, so that the error
 /// is only reported once, by the call that needs the columns.
 #[doc(hidden)]
 pub struct Table<L: ?Sized>(PhantomData<L>);

@@ -44,7 +44,7 @@ impl Axes {
             items *= inner.extents[axis];
             axis += 1;
         }
-        axes.extents[0] = to_i64(extent);
+        axes.extents[0] = axis_size_to_i64(extent);
         axes.strides[0] = items;
         axes.len = inner.len + 1;
         axes
@@ -54,8 +54,8 @@ impl Axes {
     #[cfg(any(feature = "glam", feature = "nalgebra", test))]
     pub(crate) const fn of_columns(rows: usize, columns: usize, inner: Self) -> Self {
         let mut axes = Self::of_array(rows, Self::of_array(columns, inner));
-        axes.strides[0] = to_i64(inner.items());
-        axes.strides[1] = to_i64(inner.items() * rows);
+        axes.strides[0] = axis_size_to_i64(inner.count_items());
+        axes.strides[1] = axis_size_to_i64(inner.count_items() * rows);
         axes
     }
 
@@ -68,8 +68,8 @@ impl Axes {
         let mut alike = true;
         let mut field = 0;
         while field < fields.len() {
-            items += fields[field].items();
-            alike = alike && fields[field].same(&fields[0]);
+            items += fields[field].count_items();
+            alike = alike && fields[field].has_same_extents(&fields[0]);
             field += 1;
         }
         if alike {
@@ -79,7 +79,7 @@ impl Axes {
         }
     }
 
-    const fn same(&self, other: &Self) -> bool {
+    const fn has_same_extents(&self, other: &Self) -> bool {
         let mut axis = 0;
         while axis < self.len {
             if self.extents[axis] != other.extents[axis] {
@@ -91,7 +91,7 @@ impl Axes {
     }
 
     /// The items in one element.
-    pub(crate) const fn items(&self) -> usize {
+    pub(crate) const fn count_items(&self) -> usize {
         let mut items = 1;
         let mut axis = 0;
         while axis < self.len {
@@ -153,7 +153,7 @@ impl Axes {
     clippy::cast_possible_wrap,
     reason = "checked by the assertion in front of it"
 )]
-const fn to_i64(extent: usize) -> i64 {
+const fn axis_size_to_i64(extent: usize) -> i64 {
     assert!(
         extent as u64 <= i64::MAX as u64,
         "an extent does not fit an i64"
@@ -171,7 +171,7 @@ mod tests {
         let axes = <[[[u8; 4]; 3]; 2]>::TRAILING;
         assert_eq!(axes.extents(), [2, 3, 4]);
         assert_eq!(axes.strides(), [12, 4, 1]);
-        assert_eq!(axes.items(), 24);
+        assert_eq!(axes.count_items(), 24);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let axes = Axes::of_columns(3, 2, Axes::of_array(5, Axes::NONE));
         assert_eq!(axes.extents(), [3, 2, 5]);
         assert_eq!(axes.strides(), [5, 15, 1]);
-        assert_eq!(axes.items(), 30);
+        assert_eq!(axes.count_items(), 30);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl FieldType {
     #[must_use]
     pub const fn of_element<F: Element>() -> Self {
         let (dtype, axes) = (F::DTYPE, F::TRAILING);
-        let in_bytes = dtype.itemsize_bits() * axes.items() == size_of::<F>() * 8
+        let in_bytes = dtype.itemsize_bits() * axes.count_items() == size_of::<F>() * 8
             && dtype.itemsize_bits() % 8 == 0;
         let kind = if in_bytes && axes.is_row_major() {
             FieldKind::Number(dtype)
@@ -140,7 +140,7 @@ impl FieldLayout {
         let (size, FieldType { kind, axes }) = (size_of::<F>(), of);
         if let FieldKind::Record(record) = kind {
             assert!(
-                record.size * axes.items() == size,
+                record.size * axes.count_items() == size,
                 "the layout of a nested record is that of another type"
             );
         }

@@ -356,7 +356,7 @@ impl<S: Shape + ?Sized, T: Strides + sealed::List<Rank: Fits<S::Rank>> + ?Sized>
 {
 }
 
-/// The rank of a shape. If `S` is no shape, the default of `private::probe::Unsaid` applies, so that the error is only reported
+/// The rank of a shape. If `S` is no shape, the default of `private::probe::ProbeDefaults` applies, so that the error is only reported
 /// once, by the call that needs the shape.
 #[derive(Debug)]
 pub struct RankOf<S: ?Sized>(PhantomData<S>);

@@ -44,7 +44,7 @@ use crate::{DataType, Element};
 pub trait ArrayElement: Sized + Send + Sync + 'static {
     /// How elements are read and written.
     #[doc(hidden)]
-    type Access: Access<Self>;
+    type Access: ElementAccess<Self>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -58,7 +58,7 @@ mod sealed {
 
 /// How elements of type `T` are read and written.
 #[doc(hidden)]
-pub trait Access<T>: sealed::Sealed {
+pub trait ElementAccess<T>: sealed::Sealed {
     /// The bytes that strides are counted in: those of a scalar, and single bytes for a record.
     const UNIT: usize;
 
@@ -72,7 +72,7 @@ pub trait Access<T>: sealed::Sealed {
     const RECORD: Option<&'static RecordLayout>;
 
     /// Does a task in the way of these elements. Nothing is compiled of the other way.
-    fn choose<F: ByAccess<T>>(task: F) -> F::Output;
+    fn run_task<F: ElementTask<T>>(task: F) -> F::Output;
 
     /// Reads one element, atomically if others may be writing it.
     ///
@@ -80,14 +80,14 @@ pub trait Access<T>: sealed::Sealed {
     ///
     /// At `at` are the bytes of an element of an array, which Rust code only writes atomically if it is `shared`, and else
     /// nobody writes.
-    unsafe fn read(at: *const T, shared: bool) -> T;
+    unsafe fn read_element(at: *const T, shared: bool) -> T;
 
     /// Reads elements that lie one after another.
     ///
     /// # Safety
     ///
-    /// As for [`Access::read`], of `count` shared elements; there is space for as many at `to`.
-    unsafe fn load(from: *const u8, to: *mut T, count: usize);
+    /// As for [`ElementAccess::read_element`], of `count` shared elements; there is space for as many at `to`.
+    unsafe fn load_elements(from: *const u8, to: *mut T, count: usize);
 
     /// Makes elements of copied bytes.
     ///
@@ -101,22 +101,22 @@ pub trait Access<T>: sealed::Sealed {
     /// # Safety
     ///
     /// The memory of so many elements may be written at `to`, atomically.
-    unsafe fn store(to: *mut u8, elements: &[T]);
+    unsafe fn store_elements(to: *mut u8, elements: &[T]);
 }
 
 /// A task that is one thing for elements that are [`Plain`], and another for records.
 #[doc(hidden)]
-pub trait ByAccess<T> {
+pub trait ElementTask<T> {
     /// What it gives.
     type Output;
 
     /// Does it for numbers.
-    fn plain(self) -> Self::Output
+    fn run_for_plain(self) -> Self::Output
     where
         T: Plain;
 
     /// Does it for records of this layout.
-    fn records(self, layout: &'static RecordLayout) -> Self::Output;
+    fn run_for_records(self, layout: &'static RecordLayout) -> Self::Output;
 }
 
 /// Elements whose bytes are copied.
@@ -126,25 +126,25 @@ pub struct PlainAccess;
 
 impl sealed::Sealed for PlainAccess {}
 
-impl<T: Plain> Access<T> for PlainAccess {
+impl<T: Plain> ElementAccess<T> for PlainAccess {
     const UNIT: usize = size_of::<T::Scalar>();
     const DTYPE: DataType = T::DTYPE;
     const TRAILING: Axes = T::TRAILING;
     const RECORD: Option<&'static RecordLayout> = None;
 
     #[inline(always)]
-    fn choose<F: ByAccess<T>>(task: F) -> F::Output {
-        task.plain()
+    fn run_task<F: ElementTask<T>>(task: F) -> F::Output {
+        task.run_for_plain()
     }
 
     #[inline(always)]
-    unsafe fn read(at: *const T, shared: bool) -> T {
+    unsafe fn read_element(at: *const T, shared: bool) -> T {
         // SAFETY: same contract as this function's: `at` is the address of an element.
         unsafe { items::read_item(at, shared) }
     }
 
     #[inline(always)]
-    unsafe fn load(from: *const u8, to: *mut T, count: usize) {
+    unsafe fn load_elements(from: *const u8, to: *mut T, count: usize) {
         let bytes = count * size_of::<T>();
         // SAFETY: so many elements, which Rust code writes atomically, and space for as many.
         unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
@@ -159,7 +159,7 @@ impl<T: Plain> Access<T> for PlainAccess {
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut u8, elements: &[T]) {
+    unsafe fn store_elements(to: *mut u8, elements: &[T]) {
         let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
         // SAFETY: the caller's promise, for as many bytes as there are to be read.
         unsafe { atomic::store(from, to, bytes, align_of::<T>()) };
@@ -173,19 +173,19 @@ pub struct FieldAccess;
 
 impl sealed::Sealed for FieldAccess {}
 
-impl<T: RecordValue> Access<T> for FieldAccess {
+impl<T: RecordValue> ElementAccess<T> for FieldAccess {
     const UNIT: usize = 1;
     const DTYPE: DataType = DataType::U8;
     const TRAILING: Axes = Axes::NONE;
     const RECORD: Option<&'static RecordLayout> = Some(T::FIELDS);
 
     #[inline(always)]
-    fn choose<F: ByAccess<T>>(task: F) -> F::Output {
-        task.records(T::FIELDS)
+    fn run_task<F: ElementTask<T>>(task: F) -> F::Output {
+        task.run_for_records(T::FIELDS)
     }
 
     #[inline]
-    unsafe fn read(at: *const T, shared: bool) -> T {
+    unsafe fn read_element(at: *const T, shared: bool) -> T {
         T::read_fields(&FieldReader {
             data: at.cast(),
             len: size_of::<T>(),
@@ -195,11 +195,11 @@ impl<T: RecordValue> Access<T> for FieldAccess {
     }
 
     #[inline]
-    unsafe fn load(from: *const u8, to: *mut T, count: usize) {
+    unsafe fn load_elements(from: *const u8, to: *mut T, count: usize) {
         for index in 0..count {
             let at = from.wrapping_add(index * size_of::<T>());
             // SAFETY: the bytes of a shared element, by the caller's promise.
-            let value = unsafe { <Self as Access<T>>::read(at.cast(), true) };
+            let value = unsafe { <Self as ElementAccess<T>>::read_element(at.cast(), true) };
             // SAFETY: there is space for `count` elements, by the caller's promise.
             unsafe { to.wrapping_add(index).write(value) };
         }
@@ -210,7 +210,7 @@ impl<T: RecordValue> Access<T> for FieldAccess {
     }
 
     #[inline]
-    unsafe fn store(to: *mut u8, elements: &[T]) {
+    unsafe fn store_elements(to: *mut u8, elements: &[T]) {
         for (index, element) in elements.iter().enumerate() {
             element.write_fields(&mut FieldWriter {
                 data: to.wrapping_add(index * size_of::<T>()),
@@ -277,13 +277,13 @@ impl<R: NestedValue, const N: usize> NestedValue for [R; N] {
 
     #[inline]
     fn read_nested(from: &FieldReader<'_>) -> Self {
-        core::array::from_fn(|index| from.record(index * size_of::<R>()))
+        core::array::from_fn(|index| from.read_record(index * size_of::<R>()))
     }
 
     #[inline]
     fn write_nested(&self, to: &mut FieldWriter<'_>) {
         for (index, record) in self.iter().enumerate() {
-            to.record(index * size_of::<R>(), record);
+            to.write_record(index * size_of::<R>(), record);
         }
     }
 }
@@ -307,11 +307,11 @@ impl FieldReader<'_> {
     /// If it reaches outside of the record.
     #[must_use]
     #[inline(always)]
-    pub fn element<F: Element>(&self, offset: usize) -> F {
-        inside::<F>(offset, self.len);
+    pub fn read_element<F: Element>(&self, offset: usize) -> F {
+        check_inside::<F>(offset, self.len);
         let at = self.data.wrapping_add(offset);
         if !F::PLAIN {
-            return self.build(at);
+            return self.build_element(at);
         }
         let mut value = MaybeUninit::<F>::uninit();
         let (to, bytes) = (value.as_mut_ptr(), size_of::<F>());
@@ -329,14 +329,15 @@ impl FieldReader<'_> {
     }
 
     /// An element that is built of its scalars.
-    fn build<F: Element>(&self, at: *const u8) -> F {
+    fn build_element<F: Element>(&self, at: *const u8) -> F {
         let mut scalars = size_of::<F>() / size_of::<F::Scalar>().max(1);
         let mut next = at.cast::<F::Scalar>();
-        F::build(&mut Source::new(&mut || {
+        F::build_from(&mut Source::new(&mut || {
             assert!(scalars > 0, "an element takes more scalars than it has");
             scalars -= 1;
             // SAFETY: so many scalars lie in the field, which lies inside of the record.
-            let scalar = unsafe { <PlainAccess as Access<F::Scalar>>::read(next, true) };
+            let scalar =
+                unsafe { <PlainAccess as ElementAccess<F::Scalar>>::read_element(next, true) };
             next = next.wrapping_add(1);
             scalar
         }))
@@ -349,8 +350,8 @@ impl FieldReader<'_> {
     /// If it reaches outside of this record.
     #[must_use]
     #[inline(always)]
-    pub fn record<F: NestedValue>(&self, offset: usize) -> F {
-        inside::<F>(offset, self.len);
+    pub fn read_record<F: NestedValue>(&self, offset: usize) -> F {
+        check_inside::<F>(offset, self.len);
         F::read_nested(&Self {
             data: self.data.wrapping_add(offset),
             len: size_of::<F>(),
@@ -377,10 +378,10 @@ impl FieldWriter<'_> {
     ///
     /// If it reaches outside of the record.
     #[inline(always)]
-    pub fn element<F: Element>(&mut self, offset: usize, value: &F) {
-        inside::<F>(offset, self.len);
+    pub fn write_element<F: Element>(&mut self, offset: usize, value: &F) {
+        check_inside::<F>(offset, self.len);
         // From here on every byte of it is known to be initialised.
-        F::verify(slice::from_ref(value));
+        F::verify_values(slice::from_ref(value));
         let (from, at) = ((&raw const *value).cast(), self.data.wrapping_add(offset));
         // SAFETY: so many bytes of a value, and of the record, which may be written.
         unsafe { atomic::store(from, at, size_of::<F>(), align_of::<F>()) };
@@ -392,8 +393,8 @@ impl FieldWriter<'_> {
     ///
     /// If it reaches outside of this record.
     #[inline(always)]
-    pub fn record<F: NestedValue>(&mut self, offset: usize, value: &F) {
-        inside::<F>(offset, self.len);
+    pub fn write_record<F: NestedValue>(&mut self, offset: usize, value: &F) {
+        check_inside::<F>(offset, self.len);
         value.write_nested(&mut FieldWriter {
             data: self.data.wrapping_add(offset),
             len: size_of::<F>(),
@@ -404,7 +405,7 @@ impl FieldWriter<'_> {
 
 /// That a field of this type at an offset lies inside of a record of `len` bytes.
 #[inline(always)]
-fn inside<F>(offset: usize, len: usize) {
+fn check_inside<F>(offset: usize, len: usize) {
     assert!(
         offset <= len && size_of::<F>() <= len - offset,
         "a field reaches outside its record"
@@ -425,11 +426,11 @@ mod tests {
             &RecordLayout::of::<Self>(&[FieldLayout::new::<u32>("0", 0, FieldType::UNKNOWN)]);
 
         fn read_fields(from: &FieldReader<'_>) -> Self {
-            Self(from.element(2))
+            Self(from.read_element(2))
         }
 
         fn write_fields(&self, to: &mut FieldWriter<'_>) {
-            to.element(2, &self.0);
+            to.write_element(2, &self.0);
         }
     }
 
@@ -438,7 +439,9 @@ mod tests {
     fn no_field_is_read_outside_of_its_record() {
         let memory = 7_u32;
         // SAFETY: four bytes that nobody writes.
-        unsafe { <FieldAccess as Access<Liar>>::read((&raw const memory).cast(), false) };
+        unsafe {
+            <FieldAccess as ElementAccess<Liar>>::read_element((&raw const memory).cast(), false)
+        };
     }
 
     #[test]
@@ -446,7 +449,7 @@ mod tests {
     fn no_field_is_written_outside_of_its_record() {
         let mut memory = 7_u32;
         // SAFETY: four bytes that nobody else has.
-        unsafe { FieldAccess::store((&raw mut memory).cast(), &[Liar(1)]) };
+        unsafe { FieldAccess::store_elements((&raw mut memory).cast(), &[Liar(1)]) };
     }
 
     #[test]
@@ -457,6 +460,9 @@ mod tests {
             shared: true,
             lifetime: PhantomData,
         };
-        assert_eq!(reader.element::<[bool; 4]>(0), [false, true, true, true]);
+        assert_eq!(
+            reader.read_element::<[bool; 4]>(0),
+            [false, true, true, true]
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::element::{Plain, make_values};
 use crate::layout::extent;
 use crate::memory::atomic::{self, LINE_ALIGNMENT};
 use crate::memory::gather::gather;
-use crate::tensor::array_element::{Access, ArrayElement};
+use crate::tensor::array_element::{ArrayElement, ElementAccess};
 
 /// An iterator over the items of a tensor, in C order of their indices.
 ///
@@ -40,14 +40,14 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     fn next(&mut self) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.next()?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { S::Access::read(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read_element(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.nth(n)?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { S::Access::read(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read_element(item.cast(), self.shared) })
     }
 
     #[inline]
@@ -77,7 +77,7 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
                 for index in 0..len {
                     // SAFETY: `next_run` only returns items of the tensor, and these are values of `S`.
                     result = f(result, unsafe {
-                        S::Access::read(start.wrapping_add(index), false)
+                        S::Access::read_element(start.wrapping_add(index), false)
                     });
                 }
             }
@@ -303,7 +303,7 @@ impl<'a> ItemOffsets<'a> {
     /// Where the next element of `T` lies, and how many elements are contiguous from there on; `None` if none is left, or if
     /// they are not.
     #[inline]
-    pub(crate) fn contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
+    pub(crate) fn next_contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
         let is_there = self.here > 0 || self.advance_runs(1);
         let is_contiguous = is_there && self.pitch == size_of::<T>() as isize;
         is_contiguous.then_some((self.at, self.here))
@@ -315,7 +315,7 @@ impl<'a> ItemOffsets<'a> {
     /// # Safety
     ///
     /// Elements of a viewed tensor lie at these positions from `data`; `to` has space for so many, and no other code uses it.
-    pub(crate) unsafe fn load<T: Plain>(
+    pub(crate) unsafe fn load_next<T: Plain>(
         &mut self,
         data: *mut u8,
         to: *mut T,
@@ -332,7 +332,12 @@ impl<'a> ItemOffsets<'a> {
     ///
     /// That many elements of a viewed tensor lie at these positions from `data`, and may be written as `memory/atomic.rs`
     /// does; `values` has as many, which nobody writes.
-    pub(crate) unsafe fn store<T: Plain>(&mut self, data: *mut u8, values: *const T, count: usize) {
+    pub(crate) unsafe fn store_next<T: Plain>(
+        &mut self,
+        data: *mut u8,
+        values: *const T,
+        count: usize,
+    ) {
         let mut values = values.cast::<u8>();
         let mut left = count;
         while left > 0 && (self.here > 0 || self.advance_runs(1)) {

@@ -1,9 +1,9 @@
 //! Arrays that were found in memory, before anything keeps that: what a binding views.
 //!
 //! ```text
-//! Managed ───[ of_tensor ]────┐
-//!                             ├──> Found ──[ keep ]──> View<T, L, K>, ViewMut<T, L, K>
-//! Strided ───[ of_strided ]───┘      └── span
+//! Managed ───[ from_tensor ]────┐
+//!                             ├──> UnownedArray ──[ into_view ]──> View<T, L, K>, ViewMut<T, L, K>
+//! Strided ───[ from_strided ]───┘      └── span
 //! ```
 //!
 //! Of an array that another protocol describes in bytes no tensor is made: one loop over the axes gives all that is asked later.
@@ -12,70 +12,70 @@
 
 use core::marker::PhantomData;
 
-use crate::array::view::{View, ViewMut, writable};
-use crate::array::write::Place;
+use crate::array::view::{View, ViewMut, check_writable};
+use crate::array::write::SizedArrayMut;
 use crate::array::{Array, ArrayElement, Rank, span_of};
 use crate::element::{Plain, RecordLayout};
 use crate::export::strided::Strided;
 use crate::layout::span::{Span, greatest_common_divisor};
 use crate::layout::{Dims, dims::MAX_RANK, extent, extent::stride_to_isize};
-use crate::tensor::array_element::{Access, ByAccess};
+use crate::tensor::array_element::{ElementAccess, ElementTask};
 use crate::{Element, Error, Managed};
 
-/// An array that was found in memory, of which nothing can be read until something [keeps](Self::keep) that.
+/// An array that was found in memory, of which nothing can be read until something [keeps](Self::into_view) that.
 ///
 /// ```
 /// use dlpack_core::DataType;
-/// use dlpack_core::binding::{Found, Strided};
+/// use dlpack_core::binding::{UnownedArray, Strided};
 ///
 /// let mut numbers = Box::new([1_u16, 2, 3, 4]);
 /// let (data, dtype) = (numbers.as_mut_ptr().cast(), DataType::U16);
 /// let transposed = Strided { data, shape: &[2, 2], strides: Some(&[2, 4]), dtype, read_only: true };
-/// let found = Found::<u16, [i64; 2]>::of_strided(&transposed, false).expect("an array of two axes");
+/// let found = UnownedArray::<u16, [i64; 2]>::from_strided(&transposed, false).expect("an array of two axes");
 /// // SAFETY: the box keeps the numbers where they are.
-/// let view = unsafe { found.keep(numbers) };
+/// let view = unsafe { found.into_view(numbers) };
 /// assert_eq!(view.to_vec()?, [1, 3, 2, 4]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-pub struct Found<T, L> {
+pub struct UnownedArray<T, L> {
     array: Array<T, L>,
     span: Span,
 }
 
 /// An array of a tensor; records are in none.
-struct OfTensor<'a, L>(&'a Managed, bool, PhantomData<L>);
+struct FromTensor<'a, L>(&'a Managed, bool, PhantomData<L>);
 
-impl<T: ArrayElement, L: Rank> ByAccess<T> for OfTensor<'_, L> {
-    type Output = Result<Found<T, L>, Error>;
+impl<T: ArrayElement, L: Rank> ElementTask<T> for FromTensor<'_, L> {
+    type Output = Result<UnownedArray<T, L>, Error>;
 
     #[inline(always)]
-    fn plain(self) -> Self::Output
+    fn run_for_plain(self) -> Self::Output
     where
         T: Plain,
     {
         let Self(tensor, writes, _) = self;
         let tensor = tensor.view_inlined();
-        let array = Array::of(&tensor)?;
+        let array = Array::from_tensor(&tensor)?;
         if writes {
-            writable(&tensor, &array)?;
+            check_writable(&tensor, &array)?;
         }
         let span = span_of(&array);
-        Ok(Found { array, span })
+        Ok(UnownedArray { array, span })
     }
 
-    fn records(self, _: &'static RecordLayout) -> Self::Output {
+    fn run_for_records(self, _: &'static RecordLayout) -> Self::Output {
         Err(Error::NotRecords)
     }
 }
 
 /// An array that another protocol describes.
-struct OfStrided<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
+struct FromStrided<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
 
-impl<T: ArrayElement, L: Rank> ByAccess<T> for OfStrided<'_, '_, L> {
-    type Output = Option<Found<T, L>>;
+impl<T: ArrayElement, L: Rank> ElementTask<T> for FromStrided<'_, '_, L> {
+    type Output = Option<UnownedArray<T, L>>;
 
     #[inline(always)]
-    fn plain(self) -> Self::Output
+    fn run_for_plain(self) -> Self::Output
     where
         T: Plain,
     {
@@ -90,20 +90,20 @@ impl<T: ArrayElement, L: Rank> ByAccess<T> for OfStrided<'_, '_, L> {
         if !const { in_bytes::<T>() } || T::DTYPE != array.dtype || array.data.is_null() {
             return None;
         }
-        let (shape, strides) = leading::<T>(array.shape, array.strides?)?;
-        let (found, is_packed) = Found::of_bytes(array.data, shape, strides)?;
-        if writes && (array.read_only || (!is_packed && has_overlap(&found.array))) {
+        let (shape, strides) = split_trailing::<T>(array.shape, array.strides?)?;
+        let (found, is_packed) = UnownedArray::from_bytes(array.data, shape, strides)?;
+        if writes && (array.read_only || (!is_packed && may_overlap(&found.array))) {
             return None;
         }
         Some(found)
     }
 
-    fn records(self, _: &'static RecordLayout) -> Self::Output {
+    fn run_for_records(self, _: &'static RecordLayout) -> Self::Output {
         None
     }
 }
 
-impl<T: ArrayElement, L: Rank> Found<T, L> {
+impl<T: ArrayElement, L: Rank> UnownedArray<T, L> {
     /// The bytes of an element.
     const WIDTH: isize = size_of::<T>() as isize;
 
@@ -116,8 +116,8 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     ///
     /// The errors of [`View::new`], or of [`ViewMut::new`] if it `writes`.
     #[inline(always)]
-    pub fn of_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
-        T::Access::choose(OfTensor(tensor, writes, PhantomData))
+    pub fn from_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
+        T::Access::run_task(FromTensor(tensor, writes, PhantomData))
     }
 
     /// The array on the host that another protocol describes; to be written, if it `writes`. Others may write there, too.
@@ -126,18 +126,18 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     /// [`keep_strided`](crate::binding::keep_strided) makes of the same description then says why, or is empty.
     #[must_use]
     #[inline(always)]
-    pub fn of_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
-        T::Access::choose(OfStrided(array, writes, PhantomData))
+    pub fn from_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
+        T::Access::run_task(FromStrided(array, writes, PhantomData))
     }
 
     /// The array of records in host memory that another protocol describes, for writing if it `writes`. Other code may write the
     /// records too. Their fields are not compared with those of `T`, because any bytes make a `T`. The caller of
-    /// [`keep`](Self::keep) guarantees that each item has the size of a `T`.
+    /// [`keep`](Self::into_view) guarantees that each item has the size of a `T`.
     ///
     /// # Errors
     ///
     /// [`Error::Rank`]; [`Error::ReadOnly`], [`Error::Overlap`] if it `writes`; an array that memory cannot hold.
-    pub fn of_records(
+    pub fn from_records(
         data: *mut u8,
         shape: &[isize],
         strides: &[isize],
@@ -157,8 +157,8 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         let (found, is_packed) = if shape.contains(&0) {
             let array = Array {
                 data,
-                shape: L::of(&extents)?,
-                strides: L::of(&steps)?,
+                shape: L::from_slice(&extents)?,
+                strides: L::from_slice(&steps)?,
                 shared: true,
                 elements: PhantomData,
             };
@@ -166,8 +166,8 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
             (Self { array, span }, true)
         } else {
             // Says what is wrong with the rank.
-            L::of(&extents)?;
-            let found = Self::of_bytes(data, shape, strides).filter(|_| !data.is_null());
+            L::from_slice(&extents)?;
+            let found = Self::from_bytes(data, shape, strides).filter(|_| !data.is_null());
             found.ok_or_else(|| Error::too_large(&extents))?
         };
         if writes && !is_packed {
@@ -184,7 +184,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     /// The array of the elements at `data` with these byte strides, and whether the elements are contiguous. No axis of the array
     /// is empty.
     #[inline(always)]
-    fn of_bytes(data: *mut u8, shape: &[isize], strides: &[isize]) -> Option<(Self, bool)> {
+    fn from_bytes(data: *mut u8, shape: &[isize], strides: &[isize]) -> Option<(Self, bool)> {
         // The compiler then knows how often the loop below is run.
         let rank = match L::RANK {
             Some(rank) if rank == shape.len() => rank,
@@ -261,25 +261,25 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     /// tensor did.
     #[must_use]
     #[inline(always)]
-    pub unsafe fn keep<K>(self, keeper: K) -> View<T, L, K> {
-        View::over(self.array, keeper)
+    pub unsafe fn into_view<K>(self, keeper: K) -> View<T, L, K> {
+        View::from_parts(self.array, keeper)
     }
 
     /// Keeps an array that was found for writing, as a [`ViewMut`].
     ///
     /// # Safety
     ///
-    /// As for [`keep`](Self::keep), and it `writes`.
+    /// As for [`keep`](Self::into_view), and it `writes`.
     #[must_use]
     #[inline(always)]
-    pub unsafe fn keep_mut<K>(self, keeper: K) -> ViewMut<T, L, K> {
-        ViewMut::over(Place::new(self.array), keeper)
+    pub unsafe fn into_view_mut<K>(self, keeper: K) -> ViewMut<T, L, K> {
+        ViewMut::from_parts(SizedArrayMut::new(self.array), keeper)
     }
 }
 
 /// Whether two indices may mean one element. Never `false` where they do.
 #[cold]
-fn has_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
+fn may_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
     // As far as an element reaches, no other one may begin.
     let with = |lists: &[i64], own: &[i64]| {
         let mut all = Dims::from(lists).check_allocated()?;
@@ -330,7 +330,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
 /// The axes in front of those of an element, if the last ones are these, and an element has no gaps.
 #[inline(always)]
-fn leading<'a, T: Element>(
+fn split_trailing<'a, T: Element>(
     shape: &'a [isize],
     strides: &'a [isize],
 ) -> Option<(&'a [isize], &'a [isize])> {
@@ -383,10 +383,10 @@ mod tests {
         let tensor = || unsafe { keep_strided((), |()| Ok(array), |error: Error| error) };
         let view = tensor().and_then(View::<T, L>::new);
         let may_write = tensor().and_then(ViewMut::<T, L>::new).is_ok();
-        let found = Found::<T, L>::of_strided(&array, false);
+        let found = UnownedArray::<T, L>::from_strided(&array, false);
         let is_empty = view.as_ref().is_ok_and(|view| view.is_empty());
         assert_eq!(found.is_some(), view.is_ok() && !is_empty, "{array:?}");
-        let writes = Found::<T, L>::of_strided(&array, true).is_some();
+        let writes = UnownedArray::<T, L>::from_strided(&array, true).is_some();
         assert_eq!(writes, may_write && !is_empty, "{array:?}");
         let (Some(found), Ok(view)) = (found, view) else {
             return false;
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(span, expected, "{array:?}");
         assert_eq!(found.is_contiguous(), view.is_contiguous(), "{array:?}");
         // SAFETY: as above.
-        let found = unsafe { found.keep(()) };
+        let found = unsafe { found.into_view(()) };
         assert_eq!(found.to_vec().unwrap(), view.to_vec().unwrap(), "{array:?}");
         assert!(found.as_slice().is_err(), "others may write");
         // And back.
@@ -451,7 +451,7 @@ mod tests {
             ];
             found += some.iter().filter(|found| **found).count();
             refused += some.iter().filter(|found| !**found).count();
-            assert!(Found::<i32, Dims>::of_strided(&array, false).is_none());
+            assert!(UnownedArray::<i32, Dims>::from_strided(&array, false).is_none());
         }
         assert!(
             found > cases / 40 && refused > cases / 40,

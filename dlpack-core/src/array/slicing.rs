@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut, Range};
 
 use crate::Error;
 use crate::array::rank::Rank;
-use crate::array::write::{ArrayMut, Place};
+use crate::array::write::{ArrayMut, SizedArrayMut};
 use crate::array::{Array, ArrayElement};
 use crate::layout::Dims;
 use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
@@ -30,7 +30,7 @@ impl<T, L> Deref for Part<'_, T, L> {
 /// A part of an array that may be written; nobody has another part with the same elements. Reads and writes as an
 /// [`ArrayMut`].
 pub struct PartMut<'a, T, L> {
-    array: Place<T, L>,
+    array: SizedArrayMut<T, L>,
     borrow: PhantomData<&'a mut [T]>,
 }
 
@@ -51,40 +51,47 @@ impl<T, L> DerefMut for PartMut<'_, T, L> {
 }
 
 impl<T: ArrayElement, L: Rank> Array<T, L> {
-    fn part<M>(&self, first: isize, shape: M, strides: M) -> Part<'_, T, M> {
+    fn make_part<M>(&self, first: isize, shape: M, strides: M) -> Part<'_, T, M> {
         Part {
-            array: self.at_lists(first, shape, strides),
+            array: self.with_layout(first, shape, strides),
             borrow: PhantomData,
         }
     }
 
     /// The lists under a range of one axis.
-    fn sliced(&self, axis: usize, range: &Range<usize>) -> Result<(isize, L, L), Error> {
-        let mut cut = self.whole()?;
-        cut.slice(axis, range)?;
-        Ok((cut.first, L::of(&cut.shape)?, L::of(&cut.strides)?))
+    fn slice_layout(&self, axis: usize, range: &Range<usize>) -> Result<(isize, L, L), Error> {
+        let mut layout = self.copy_layout()?;
+        layout.slice(axis, range)?;
+        Ok((
+            layout.first,
+            L::from_slice(&layout.shape)?,
+            L::from_slice(&layout.strides)?,
+        ))
     }
 
     /// The lists under one index of an axis.
-    fn indexed(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
+    fn index_layout(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
         // One after another along an axis: so none of the longer lists of a `LayoutView` is made.
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (first, _) = range_of(axis, &single_index(index), shape, strides)?;
         Ok((
             first,
-            self.shape.without(axis)?,
-            self.strides.without(axis)?,
+            self.shape.without_axis(axis)?,
+            self.strides.without_axis(axis)?,
         ))
     }
 
     /// The lists in another order of the axes.
-    fn permuted(&self, axes: &[usize]) -> Result<(L, L), Error> {
-        let mut cut = self.whole()?;
-        cut.permute(axes)?;
-        Ok((L::of(&cut.shape)?, L::of(&cut.strides)?))
+    fn permute_layout(&self, axes: &[usize]) -> Result<(L, L), Error> {
+        let mut layout = self.copy_layout()?;
+        layout.permute(axes)?;
+        Ok((
+            L::from_slice(&layout.shape)?,
+            L::from_slice(&layout.strides)?,
+        ))
     }
 
-    fn whole(&self) -> Result<LayoutView, Error> {
+    fn copy_layout(&self) -> Result<LayoutView, Error> {
         LayoutView::whole_layout(self.shape.as_ref(), self.strides.as_ref())
     }
 
@@ -102,8 +109,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// [`Error::NoSuchAxis`], [`Error::OutOfRange`].
     pub fn slice(&self, axis: usize, range: Range<usize>) -> Result<Part<'_, T, L>, Error> {
-        let (first, shape, strides) = self.sliced(axis, &range)?;
-        Ok(self.part(first, shape, strides))
+        let (first, shape, strides) = self.slice_layout(axis, &range)?;
+        Ok(self.make_part(first, shape, strides))
     }
 
     /// The elements under one index of an axis, which is gone then.
@@ -120,8 +127,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// [`Error::NoSuchAxis`], [`Error::OutOfRange`].
     pub fn index(&self, axis: usize, index: usize) -> Result<Part<'_, T, L::Less>, Error> {
-        let (first, shape, strides) = self.indexed(axis, index)?;
-        Ok(self.part(first, shape, strides))
+        let (first, shape, strides) = self.index_layout(axis, index)?;
+        Ok(self.make_part(first, shape, strides))
     }
 
     /// The same elements with the axes in another order.
@@ -138,8 +145,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// [`Error::Rank`] or [`Error::NoSuchAxis`] where not each axis is named once.
     pub fn permute(&self, axes: &[usize]) -> Result<Part<'_, T, L>, Error> {
-        let (shape, strides) = self.permuted(axes)?;
-        Ok(self.part(0, shape, strides))
+        let (shape, strides) = self.permute_layout(axes)?;
+        Ok(self.make_part(0, shape, strides))
     }
 
     /// The same elements with the axes in reverse.
@@ -158,11 +165,11 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     pub fn transpose(&self) -> Part<'_, T, L> {
         let reversed = |list: &L| {
-            let mut list: Dims = list_of(list.as_ref());
+            let mut list: Dims = copy_axis_list(list.as_ref());
             list.reverse();
-            list_of(&list)
+            copy_axis_list(&list)
         };
-        self.part(0, reversed(&self.shape), reversed(&self.strides))
+        self.make_part(0, reversed(&self.shape), reversed(&self.strides))
     }
 
     /// The same elements in the same order, under another shape; where that needs no copy.
@@ -184,12 +191,12 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     where
         [i64; M]: Rank,
     {
-        let mut cut = self.whole()?;
-        cut.reshape(&shape)?;
-        Ok(self.part(
+        let mut layout = self.copy_layout()?;
+        layout.reshape(&shape)?;
+        Ok(self.make_part(
             0,
-            <[i64; M]>::of(&cut.shape)?,
-            <[i64; M]>::of(&cut.strides)?,
+            <[i64; M]>::from_slice(&layout.shape)?,
+            <[i64; M]>::from_slice(&layout.strides)?,
         ))
     }
 
@@ -215,7 +222,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     pub unsafe fn unshared(&self) -> Part<'_, T, L> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        let mut part = self.part::<L>(0, list_of(shape), list_of(strides));
+        let mut part = self.make_part::<L>(0, copy_axis_list(shape), copy_axis_list(strides));
         part.array.shared = false;
         part
     }
@@ -231,12 +238,12 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn rows(&self) -> impl Iterator<Item = Part<'_, T, [i64; 1]>> {
-        let (starts, shape, strides) = self.row();
-        starts.map(move |first| self.part(first, shape, strides))
+        let (starts, shape, strides) = self.row_layout();
+        starts.map(move |first| self.make_part(first, shape, strides))
     }
 
     /// Where rows start, in scalars, and what each is.
-    fn row(&self) -> (ItemOffsets<'_>, [i64; 1], [i64; 1]) {
+    fn row_layout(&self) -> (ItemOffsets<'_>, [i64; 1], [i64; 1]) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (last, outer) = shape.split_last().unwrap_or((&1, &[]));
         let stride = strides.last().copied().unwrap_or(Self::SCALARS);
@@ -271,14 +278,14 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
 }
 
 /// The list with these numbers, for who cannot refuse: one that there is no memory for would read as empty.
-fn list_of<L: Rank>(numbers: &[i64]) -> L {
-    L::of(numbers).expect("memory for a list of axes")
+fn copy_axis_list<L: Rank>(numbers: &[i64]) -> L {
+    L::from_slice(numbers).expect("memory for a list of axes")
 }
 
 impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
-    fn part_mut<M>(&mut self, first: isize, shape: M, strides: M) -> PartMut<'_, T, M> {
+    fn make_part_mut<M>(&mut self, first: isize, shape: M, strides: M) -> PartMut<'_, T, M> {
         PartMut {
-            array: Place::new(self.at_lists(first, shape, strides)),
+            array: SizedArrayMut::new(self.with_layout(first, shape, strides)),
             borrow: PhantomData,
         }
     }
@@ -294,9 +301,12 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
     #[must_use]
     pub unsafe fn unshared_mut(&mut self) -> PartMut<'_, T, L> {
-        let (shape, strides) = (list_of(self.shape.as_ref()), list_of(self.strides.as_ref()));
-        let mut part = self.part_mut::<L>(0, shape, strides);
-        part.array.share(false);
+        let (shape, strides) = (
+            copy_axis_list(self.shape.as_ref()),
+            copy_axis_list(self.strides.as_ref()),
+        );
+        let mut part = self.make_part_mut::<L>(0, shape, strides);
+        part.array.set_shared(false);
         part
     }
 
@@ -319,8 +329,8 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
         axis: usize,
         range: Range<usize>,
     ) -> Result<PartMut<'_, T, L>, Error> {
-        let (first, shape, strides) = self.sliced(axis, &range)?;
-        Ok(self.part_mut(first, shape, strides))
+        let (first, shape, strides) = self.slice_layout(axis, &range)?;
+        Ok(self.make_part_mut(first, shape, strides))
     }
 
     /// As [`Array::index`], to be written.
@@ -342,8 +352,8 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
         axis: usize,
         index: usize,
     ) -> Result<PartMut<'_, T, L::Less>, Error> {
-        let (first, shape, strides) = self.indexed(axis, index)?;
-        Ok(self.part_mut(first, shape, strides))
+        let (first, shape, strides) = self.index_layout(axis, index)?;
+        Ok(self.make_part_mut(first, shape, strides))
     }
 
     /// As [`Array::permute`], to be written.
@@ -361,8 +371,8 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     ///
     /// As [`Array::permute`].
     pub fn permute_mut(&mut self, axes: &[usize]) -> Result<PartMut<'_, T, L>, Error> {
-        let (shape, strides) = self.permuted(axes)?;
-        Ok(self.part_mut(0, shape, strides))
+        let (shape, strides) = self.permute_layout(axes)?;
+        Ok(self.make_part_mut(0, shape, strides))
     }
 
     /// As [`Array::rows`], to be written: each has its own elements.
@@ -379,9 +389,9 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     /// ```
     pub fn rows_mut(&mut self) -> impl Iterator<Item = PartMut<'_, T, [i64; 1]>> {
         let this: &Array<T, L> = self;
-        let (starts, shape, strides) = this.row();
+        let (starts, shape, strides) = this.row_layout();
         starts.map(move |first| PartMut {
-            array: Place::new(this.at_lists(first, shape, strides)),
+            array: SizedArrayMut::new(this.with_layout(first, shape, strides)),
             borrow: PhantomData,
         })
     }
