@@ -1,4 +1,4 @@
-//! The lists in which a rank keeps its extents: an array for a fixed one, `Dims` for any.
+//! The types of shape and strides: an array for a fixed rank, `Dims` for any rank.
 
 use core::{array, fmt};
 
@@ -9,23 +9,35 @@ use crate::{Error, layout::Dims};
     label = "expected a rank of 0 to 8",
     note = "any number of axes has the list `dlpack_core::layout::Dims`; as an argument of a Python function that is `ViewDyn<T>`, or `ViewMutDyn<T>`"
 )]
-/// A number of axes, and the list that has one number for each: `[i64; N]` for `N` of them, [`Dims`] for any number.
+/// A list with one number for each axis: `[i64; N]` for `N` axes, [`Dims`] for any number.
 pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed {
-    /// With one axis less.
+    /// The list with one axis less.
     type Less: Rank;
 
-    /// How many axes, where that is fixed.
+    /// The number of axes, if the type fixes it.
     const RANK: Option<usize>;
 
-    /// The list with these numbers, if they are as many, and if there is memory for it.
+    /// The list of these numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`] if the type fixes another rank, or no memory for the list.
     #[doc(hidden)]
     fn from_slice(numbers: &[i64]) -> Result<Self, Error>;
 
-    /// The list of this many numbers, which fit the rank, if there is memory for it.
+    /// The list of `rank` numbers. If the type fixes the rank, the caller has checked it.
+    ///
+    /// # Errors
+    ///
+    /// No memory for the list.
     #[doc(hidden)]
     fn from_fn(rank: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error>;
 
-    /// All numbers but one.
+    /// The list without the number of one axis.
+    ///
+    /// # Errors
+    ///
+    /// No memory for the list.
     #[doc(hidden)]
     fn without_axis(&self, axis: usize) -> Result<Self::Less, Error>;
 }
@@ -94,7 +106,7 @@ macro_rules! ranks {
     )*};
 }
 
-// An array without axes has none to spare, and is never asked.
+// An array of rank 0 has no axis to remove, so `without_axis` is never called.
 impl sealed::Sealed for [i64; 0] {}
 
 impl Rank for [i64; 0] {
@@ -132,7 +144,7 @@ ranks! {
     label = "expected as many `usize` as the array has axes",
     note = "for a list of `N` extents that is `[usize; N]`; for `Dims`, `&[usize]` will do"
 )]
-/// Where an element is: a number for each axis of `L`.
+/// The index of an element: one number for each axis of `L`.
 pub trait Index<L>: AsRef<[usize]> {}
 
 impl<const N: usize> Index<[i64; N]> for [usize; N] {}

@@ -1,8 +1,8 @@
-//! Sums, extremes and products of arrays, by several accumulators at once.
+//! Sums, extremes and dot products of arrays, with several accumulators.
 //!
-//! `iter().sum()` adds one element after another, so each addition waits for the one before. Here each place in a cache line has
-//! an accumulator of its own, which the compiler keeps in registers, and elements are visited as they lie in memory. So the
-//! order of the operations is another one, and may change in a later version.
+//! `iter().sum()` adds one element after another, so each addition waits for the previous one. Here each position in a cache line
+//! has its own accumulator, which the compiler keeps in a register, and elements are visited in memory order. So the order of the
+//! operations differs from that of `iter()`, and may change in a later version.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use core::cmp::min;
@@ -14,7 +14,8 @@ use crate::array::{Array, ArrayElement, Number, Rank};
 use crate::element::Plain;
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
-use crate::tensor::items::{ItemBuffer, ItemOffsets};
+use crate::tensor::item_offsets::ItemOffsets;
+use crate::tensor::items::ItemBuffer;
 use crate::tensor::view::check_axis_size;
 
 impl<T: Number, L: Rank> Array<T, L> {
@@ -35,7 +36,8 @@ impl<T: Number, L: Rank> Array<T, L> {
         T::sum_of(self)
     }
 
-    /// The smallest element, or `None` if there is none. As in NumPy, NaN if an element is NaN; of -0.0 and 0.0 either.
+    /// The smallest element, or `None` if the array is empty. As in NumPy, the result is NaN if an element is NaN. If -0.0 and 0.0
+    /// are both smallest, it is one of them.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -49,7 +51,8 @@ impl<T: Number, L: Rank> Array<T, L> {
         (!self.is_empty()).then(|| T::min_of(self))
     }
 
-    /// The largest element, or `None` if there is none. As in NumPy, NaN if an element is NaN; of -0.0 and 0.0 either.
+    /// The largest element, or `None` if the array is empty. As in NumPy, the result is NaN if an element is NaN. If -0.0 and 0.0
+    /// are both largest, it is one of them.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -65,7 +68,7 @@ impl<T: Number, L: Rank> Array<T, L> {
         (!self.is_empty()).then(|| T::max_of(self))
     }
 
-    /// The sum of the products of the elements of two arrays of one shape, in the type of [`Array::sum`].
+    /// The sum of the products of the elements of two arrays of the same shape, in the type of [`Array::sum`].
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -86,7 +89,7 @@ impl<T: Number, L: Rank> Array<T, L> {
 }
 
 impl<T: ArrayElement, L: Rank> Array<T, L> {
-    /// That another array has this shape.
+    /// Checks that another array has the same shape.
     pub(super) fn check_same_shape<U: ArrayElement, M: Rank>(
         &self,
         other: &Array<U, M>,
@@ -103,11 +106,11 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 }
 
-/// The lines whose accumulators are added up at once. 16 bits hold the sum of so many bytes.
+/// The number of lines after which accumulators are added up. The sum of this many bytes fits into 16 bits.
 const LINES: usize = 64;
 
-/// What accumulators are added up to. Results of a few lines are added to others of a few lines first, as adding a small number
-/// to a large one loses digits.
+/// The sum of the accumulators. The results of up to [`LINES`] steps are added to a small sum first, and that to the large sum,
+/// because adding a small number to a large one loses digits.
 struct Total<S> {
     zero: S,
     large: S,
@@ -142,7 +145,7 @@ impl<S: Copy> Total<S> {
     }
 }
 
-/// The elements of an array that are not reduced yet, in the order of memory if there are not too many axes.
+/// The elements of an array that are not reduced yet, in memory order if there are not too many axes.
 struct RemainingElements<'a> {
     data: *mut u8,
     positions: ItemOffsets<'a>,
@@ -166,7 +169,7 @@ impl<'a> RemainingElements<'a> {
         Self { data, positions }
     }
 
-    /// The lines that come next, after the number of elements that is returned first; `None` if other elements come next.
+    /// The number of elements before the next aligned line, and the number of lines that follow. `None` if no line follows.
     #[inline]
     fn next_lines<T: Plain>(&mut self) -> Option<[usize; 2]> {
         let (next, count) = self.positions.next_contiguous::<T>()?;
@@ -176,7 +179,7 @@ impl<'a> RemainingElements<'a> {
         (cut == 0 && lines > 0).then_some([front, lines])
     }
 
-    /// The address of the next element, when so many bytes are passed over.
+    /// Skips lines, and returns the address of the first.
     #[inline]
     fn skip_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
         let next = self
@@ -187,7 +190,7 @@ impl<'a> RemainingElements<'a> {
         self.data.wrapping_offset(next)
     }
 
-    /// Loads so many of the next elements, of which there are as many, to a block.
+    /// Loads the next `count` elements to a block. At least as many are left.
     fn load_exactly<'b, T: Plain>(
         &mut self,
         block: &'b mut MaybeUninit<ItemBuffer<T>>,
@@ -201,16 +204,16 @@ impl<'a> RemainingElements<'a> {
         );
         while done < count {
             let to = values.wrapping_add(done);
-            // SAFETY: elements of a viewed array; the block has room for those that are left.
+            // SAFETY: the offsets are those of elements of a viewed array; the block has capacity for the rest of `count`.
             let more = unsafe { self.positions.load_next(self.data, to, count - done) };
             assert!(more > 0, "both arrays have as many elements");
             done += more;
         }
-        // SAFETY: as in `load`.
+        // SAFETY: the loop has written `count` elements; any bytes are a value, because `T` is a `Number` here.
         unsafe { slice::from_raw_parts(values, count) }
     }
 
-    /// Loads the next elements to a block, as many as there are and as `most` allows.
+    /// Loads the next elements to a block: at most `most`, and as many as the block has capacity for.
     #[inline]
     fn load_some<'b, T: Plain>(
         &mut self,
@@ -219,14 +222,14 @@ impl<'a> RemainingElements<'a> {
     ) -> &'b [T] {
         let values = block.as_mut_ptr().cast::<T>();
         let most = min(most, ItemBuffer::<T>::CAPACITY);
-        // SAFETY: elements of a viewed array; the block has room for so many.
+        // SAFETY: the offsets are those of elements of a viewed array; the block has capacity for `most`.
         let count = unsafe { self.positions.load_next(self.data, values, most) };
-        // SAFETY: so many were written right above; they are numbers, as this is called for a `Number` only.
+        // SAFETY: `load_next` has written `count` elements; any bytes are a value, because `T` is a `Number` here.
         unsafe { slice::from_raw_parts(values, count) }
     }
 }
 
-/// A line of a few elements, and of others that change no result.
+/// A line of the given elements, filled up with `pad`, which does not change the result.
 #[inline(always)]
 fn pad_line<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
     let mut line = [pad; N];
@@ -236,11 +239,11 @@ fn pad_line<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
     line
 }
 
-/// Reduces the elements of an array by accumulators, which begin as `start` and take a line of `N` elements in each step.
+/// Reduces the elements of an array. The accumulators begin as `start`, and each step adds a line of `N` elements to them.
 ///
 /// # Safety
 ///
-/// With `AVX`, the processor has it.
+/// With `AVX`, the processor has AVX.
 #[inline(always)]
 pub(super) unsafe fn reduce_elements<
     T: Number,
@@ -273,7 +276,7 @@ pub(super) unsafe fn reduce_elements<
             for done in (0..lines).step_by(LINES) {
                 let mut accumulators = start;
                 for line in done..min(done + LINES, lines) {
-                    // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
+                    // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
                     let values: [T; N] =
                         unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &values);
@@ -292,11 +295,11 @@ pub(super) unsafe fn reduce_elements<
     total.add_up()
 }
 
-/// Reduces the pairs of elements of two arrays of one shape.
+/// Reduces the pairs of elements of two arrays of the same shape.
 ///
 /// # Safety
 ///
-/// As [`reduce_elements`].
+/// With `AVX`, the processor has AVX.
 #[inline(always)]
 pub(super) unsafe fn reduce_pairs<
     T: Number,
@@ -340,10 +343,10 @@ pub(super) unsafe fn reduce_pairs<
             for done in (0..lines).step_by(LINES) {
                 let mut accumulators = start;
                 for line in done..min(done + LINES, lines) {
-                    // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
+                    // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
                     let a: [T; N] =
                         unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
-                    // SAFETY: a line of the other array, aligned (`next_lines`), and the caller's promise.
+                    // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
                     let b: [T; N] =
                         unsafe { load_numbers::<T, N, AVX>(second.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &a, &b);
@@ -352,7 +355,7 @@ pub(super) unsafe fn reduce_pairs<
             }
             continue;
         }
-        // Lines of one array may follow where the other is loaded by blocks, so neither is left in the middle of one.
+        // If both arrays have lines after the same number of elements, only these are loaded, so that lines follow.
         let most = match (rest.next_lines::<T>(), others.next_lines::<T>()) {
             (Some([front, _]), Some([same, _])) if front == same => front,
             _ => usize::MAX,
@@ -372,13 +375,13 @@ pub(super) unsafe fn reduce_pairs<
 ///
 /// # Safety
 ///
-/// `from`, a multiple of [`LINE_ALIGNMENT`], is the address of `N` numbers of a viewed tensor, which make a line. With `AVX`, the
-/// processor has it.
+/// `from` is a multiple of [`LINE_ALIGNMENT`], and the address of a line of `N` numbers of a viewed tensor. With `AVX`, the
+/// processor has AVX.
 #[inline(always)]
 unsafe fn load_numbers<T: Number, const N: usize, const AVX: bool>(from: *const u8) -> [T; N] {
     let mut line = MaybeUninit::<[T; N]>::uninit();
-    // SAFETY: the caller's line, and the caller's promise for `AVX`; there is room for it.
+    // SAFETY: same contract as this function's: an aligned line, and AVX if required; `line` has its size.
     unsafe { atomic::load_line_by::<AVX>(from, line.as_mut_ptr().cast()) };
-    // SAFETY: written right above; any bytes are numbers.
+    // SAFETY: `load_line_by` has written all bytes of `line`, and any bytes are a `Number`.
     unsafe { line.assume_init() }
 }

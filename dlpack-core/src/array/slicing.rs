@@ -1,5 +1,8 @@
-//! Parts of an array: the same memory under fewer indices, or other ones.
-#![expect(unsafe_code, reason = "passes on what its caller promises")]
+//! Parts of an array: slices, rows, single indices, transposes and reshapes, without a copy.
+#![expect(
+    unsafe_code,
+    reason = "functions that trust the caller's statement about other accesses"
+)]
 
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut, Range};
@@ -10,9 +13,9 @@ use crate::array::write::{ArrayMut, SizedArrayMut};
 use crate::array::{Array, ArrayElement};
 use crate::layout::Dims;
 use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
-use crate::tensor::items::ItemOffsets;
+use crate::tensor::item_offsets::ItemOffsets;
 
-/// A part of an array that somebody else keeps; reads as an [`Array`].
+/// A part of an array, which borrows from a view. It dereferences to an [`Array`], which has the methods that read.
 pub struct Part<'a, T, L> {
     array: Array<T, L>,
     borrow: PhantomData<&'a [T]>,
@@ -27,8 +30,8 @@ impl<T, L> Deref for Part<'_, T, L> {
     }
 }
 
-/// A part of an array that may be written; nobody has another part with the same elements. Reads and writes as an
-/// [`ArrayMut`].
+/// A part of an array that may be written. No other part with the same elements exists meanwhile. It dereferences to an
+/// [`ArrayMut`], which has the methods that write.
 pub struct PartMut<'a, T, L> {
     array: SizedArrayMut<T, L>,
     borrow: PhantomData<&'a mut [T]>,
@@ -58,7 +61,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         }
     }
 
-    /// The lists under a range of one axis.
+    /// The layout of a range of one axis: the offset of its first element, shape and strides.
     fn slice_layout(&self, axis: usize, range: &Range<usize>) -> Result<(isize, L, L), Error> {
         let mut layout = self.copy_layout()?;
         layout.slice(axis, range)?;
@@ -69,9 +72,9 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         ))
     }
 
-    /// The lists under one index of an axis.
+    /// The layout of one index of an axis: the offset of its first element, shape and strides.
     fn index_layout(&self, axis: usize, index: usize) -> Result<(isize, L::Less, L::Less), Error> {
-        // One after another along an axis: so none of the longer lists of a `LayoutView` is made.
+        // Loops call this for each index of an axis, so the longer lists of a `LayoutView` are avoided.
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (first, _) = range_of(axis, &single_index(index), shape, strides)?;
         Ok((
@@ -81,7 +84,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         ))
     }
 
-    /// The lists in another order of the axes.
+    /// Shape and strides with the axes in another order.
     fn permute_layout(&self, axes: &[usize]) -> Result<(L, L), Error> {
         let mut layout = self.copy_layout()?;
         layout.permute(axes)?;
@@ -95,7 +98,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         LayoutView::whole_layout(self.shape.as_ref(), self.strides.as_ref())
     }
 
-    /// The elements under a range of one axis.
+    /// The elements in a range of indices of one axis.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -113,7 +116,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         Ok(self.make_part(first, shape, strides))
     }
 
-    /// The elements under one index of an axis, which is gone then.
+    /// The elements at one index of an axis. The part does not have this axis.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -131,7 +134,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         Ok(self.make_part(first, shape, strides))
     }
 
-    /// The same elements with the axes in another order.
+    /// All elements, with the axes in another order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -143,13 +146,13 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`] or [`Error::NoSuchAxis`] where not each axis is named once.
+    /// [`Error::Rank`] or [`Error::NoSuchAxis`] if `axes` does not name each axis once.
     pub fn permute(&self, axes: &[usize]) -> Result<Part<'_, T, L>, Error> {
         let (shape, strides) = self.permute_layout(axes)?;
         Ok(self.make_part(0, shape, strides))
     }
 
-    /// The same elements with the axes in reverse.
+    /// All elements, with the axes in reverse order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -161,7 +164,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Panics
     ///
-    /// If there are more than six axes, and no memory for a list of them.
+    /// If there are more than six axes, and no memory for their shape and strides.
     #[must_use]
     pub fn transpose(&self) -> Part<'_, T, L> {
         let reversed = |list: &L| {
@@ -172,7 +175,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         self.make_part(0, reversed(&self.shape), reversed(&self.strides))
     }
 
-    /// The same elements in the same order, under another shape; where that needs no copy.
+    /// All elements in the same order with another shape, if that needs no copy.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -185,8 +188,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`] if the shape has another number of elements, [`Error::NotContiguous`] where they would have to be
-    /// moved.
+    /// [`Error::Count`] if the shape has another number of elements; [`Error::NotContiguous`] if no strides fit the shape.
     pub fn reshape<const M: usize>(&self, shape: [usize; M]) -> Result<Part<'_, T, [i64; M]>, Error>
     where
         [i64; M]: Rank,
@@ -200,13 +202,13 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         ))
     }
 
-    /// The same, whose elements are lent as slices, whoever else may have the memory.
+    /// A part with all elements, for a caller that knows that no other code writes to them. It has [`Array::as_slice`].
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
     ///
     /// let samples = View::<u8, [i64; 1]>::new(vec![1_u8, 2].into_dlpack()?.shared())?;
-    /// // SAFETY: nobody else has the tensor.
+    /// // SAFETY: no other code accesses the tensor.
     /// let samples = unsafe { samples.unshared() };
     /// assert_eq!(samples.as_slice()?, [1, 2]);
     /// # Ok::<(), dlpack_core::Error>(())
@@ -214,11 +216,11 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Panics
     ///
-    /// As [`Array::transpose`].
+    /// If there are more than six axes, and no memory for their shape and strides.
     ///
     /// # Safety
     ///
-    /// While it lives, nobody writes to the elements: neither Rust code, nor Python, nor another thread.
+    /// While the part lives, no code writes to the elements: no Rust code, no Python code, no other thread.
     #[must_use]
     pub unsafe fn unshared(&self) -> Part<'_, T, L> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
@@ -227,7 +229,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         part
     }
 
-    /// The runs of elements along the last axis, in order; where there is no axis, one of one element.
+    /// An iterator over the rows: the elements along the last axis, for each index of the other axes in row-major order. An array
+    /// without axes has one row of one element.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -242,7 +245,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         starts.map(move |first| self.make_part(first, shape, strides))
     }
 
-    /// Where rows start, in scalars, and what each is.
+    /// The offsets of the rows, in units of [`Self::UNIT`] bytes, and the shape and strides of each.
     fn row_layout(&self) -> (ItemOffsets<'_>, [i64; 1], [i64; 1]) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let (last, outer) = shape.split_last().unwrap_or((&1, &[]));
@@ -254,7 +257,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         )
     }
 
-    /// The parts under each index of an axis, in order.
+    /// An iterator over the indices of an axis: the part at each index, without this axis.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -277,7 +280,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 }
 
-/// The list with these numbers, for who cannot refuse: one that there is no memory for would read as empty.
+/// Copies a list of one number for each axis. Panics if there is no memory for it, in functions that return no error.
 fn copy_axis_list<L: Rank>(numbers: &[i64]) -> L {
     L::from_slice(numbers).expect("memory for a list of axes")
 }
@@ -290,15 +293,16 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
         }
     }
 
-    /// As [`Array::unshared`], to be written.
+    /// A writable part with all elements, for a caller that knows that no other code accesses them. It has
+    /// [`ArrayMut::as_mut_slice`].
     ///
     /// # Panics
     ///
-    /// As [`Array::transpose`].
+    /// If there are more than six axes, and no memory for their shape and strides.
     ///
     /// # Safety
     ///
-    /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
+    /// While the part lives, no other code reads or writes the elements: no Rust code, no Python code, no other thread.
     #[must_use]
     pub unsafe fn unshared_mut(&mut self) -> PartMut<'_, T, L> {
         let (shape, strides) = (
@@ -310,7 +314,7 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
         part
     }
 
-    /// As [`Array::slice`], to be written.
+    /// The elements in a range of indices of one axis, for writing.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -323,7 +327,7 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// As [`Array::slice`].
+    /// The errors of [`Array::slice`].
     pub fn slice_mut(
         &mut self,
         axis: usize,
@@ -333,7 +337,7 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
         Ok(self.make_part_mut(first, shape, strides))
     }
 
-    /// As [`Array::index`], to be written.
+    /// The elements at one index of an axis, for writing. The part does not have this axis.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -346,7 +350,7 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// As [`Array::index`].
+    /// The errors of [`Array::index`].
     pub fn index_mut(
         &mut self,
         axis: usize,
@@ -356,7 +360,7 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
         Ok(self.make_part_mut(first, shape, strides))
     }
 
-    /// As [`Array::permute`], to be written.
+    /// All elements with the axes in another order, for writing.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -369,13 +373,13 @@ impl<T: ArrayElement, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// As [`Array::permute`].
+    /// The errors of [`Array::permute`].
     pub fn permute_mut(&mut self, axes: &[usize]) -> Result<PartMut<'_, T, L>, Error> {
         let (shape, strides) = self.permute_layout(axes)?;
         Ok(self.make_part_mut(0, shape, strides))
     }
 
-    /// As [`Array::rows`], to be written: each has its own elements.
+    /// An iterator over the rows, for writing. No two rows share an element.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};

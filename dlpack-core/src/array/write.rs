@@ -1,4 +1,4 @@
-//! Arrays that may be written.
+//! `ArrayMut`: writes single elements, fills, updates and copies.
 #![expect(unsafe_code, reason = "writes elements of a checked tensor")]
 
 use core::mem::MaybeUninit;
@@ -13,22 +13,22 @@ use crate::element::{Plain, RecordLayout};
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic;
 use crate::tensor::array_element::{ElementAccess, ElementTask};
-use crate::tensor::items::ItemOffsets;
+use crate::tensor::item_offsets::ItemOffsets;
 
-/// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
+/// An [`Array`] that may be written. [`ViewMut`](crate::array::ViewMut) and its parts dereference to it.
 ///
-/// It has no size (that is what `U` is for), so that no `mem::swap` can put one where the memory of another is kept.
+/// It is unsized (by the parameter `U`), so `mem::swap` cannot exchange the arrays of two views, which keep different memory alive.
 pub struct ArrayMut<T, L, U: ?Sized = [()]> {
     array: Array<T, L>,
     #[expect(dead_code, reason = "only its size matters")]
     no_size: U,
 }
 
-/// One with a size, for who keeps it; what others see is made of it by the compiler.
+/// An [`ArrayMut`] with a size, for the structs that contain one. The compiler coerces a reference to it to `ArrayMut<T, L>`.
 pub(super) type SizedArrayMut<T, L> = ArrayMut<T, L, [(); 0]>;
 
 impl<T, L> SizedArrayMut<T, L> {
-    /// An array that may be written, no element of which has two indices.
+    /// Wraps an array that may be written. No two indices refer to the same element.
     pub(super) fn new(array: Array<T, L>) -> Self {
         Self { array, no_size: [] }
     }
@@ -61,18 +61,18 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// # Panics
     ///
-    /// Where there is none, as the index of a slice does.
+    /// If the index is outside the array.
     #[inline]
     pub fn set(&mut self, index: impl Index<L>, element: T) {
         let index = index.as_ref();
         let Some(place) = self.address_of(index) else {
             self.panic_outside(index)
         };
-        // SAFETY: the address of an element that may be written.
+        // SAFETY: `address_of` returned the address of an element, which may be written.
         unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
     }
 
-    /// Writes the same everywhere.
+    /// Writes one value to all elements.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -90,7 +90,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         });
     }
 
-    /// Writes elements in row-major order.
+    /// Copies the elements of a slice to the array, in row-major order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -103,11 +103,11 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`] if they are not as many as there are here.
+    /// [`Error::Count`] if the slice has another length.
     pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<(), Error> {
         self.check_count(elements.len())?;
         if self.is_contiguous() {
-            // SAFETY: as many elements one after another, which may be written.
+            // SAFETY: the array has as many contiguous elements, which may be written.
             unsafe { T::Access::store_elements(self.data, elements) };
         } else {
             let mut elements = elements.iter();
@@ -116,9 +116,9 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         Ok(())
     }
 
-    /// Writes the elements of another array of this shape.
+    /// Copies the elements of another array of the same shape.
     ///
-    /// The other one may be the same memory: what it has where both meet is then read before or after it is written.
+    /// The arrays may overlap. It is unspecified whether an element that both have is read before or after it is written.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::{View, ViewMut}};
@@ -161,7 +161,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         });
     }
 
-    /// Writes what `next` returns, in row-major order.
+    /// Writes the results of `next`, in row-major order.
     fn write_each(&mut self, next: impl FnMut() -> T) {
         T::Access::run_task(ChangeAll {
             array: self,
@@ -170,25 +170,25 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         });
     }
 
-    /// Writes new values, one element after another, in row-major order.
+    /// Changes one element after another, in row-major order.
     fn change_each<C: Change<T>>(&mut self, change: &mut C) {
         for start in self.item_offsets() {
             let place = self.data.wrapping_offset(start);
             let mut element = MaybeUninit::<T>::uninit();
             if C::READS {
-                // SAFETY: an element, which Rust code writes atomically, and there is space for one.
+                // SAFETY: `place` is the address of an element, which Rust code writes only by `memory/atomic.rs`.
                 unsafe { T::Access::load_elements(place, element.as_mut_ptr(), 1) };
             }
             change.write_values(slice::from_mut(&mut element));
-            // SAFETY: `write_values` wrote it.
+            // SAFETY: `write_values` has initialised the element.
             let element = unsafe { element.assume_init() };
-            // SAFETY: an element, which may be written.
+            // SAFETY: `place` is the address of an element, which may be written.
             unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
         }
     }
 }
 
-/// New values for all elements: by lines and blocks, or record by record.
+/// The task of changing all elements: by lines and blocks, or record by record.
 struct ChangeAll<'a, T, L, C> {
     array: &'a mut ArrayMut<T, L>,
     change: C,
@@ -215,7 +215,7 @@ impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ElementTask<T> for ChangeAll
     }
 }
 
-/// Copies the elements of an array to another one of the same shape.
+/// The task of copying the elements of another array of the same shape.
 struct CopyAll<'a, 'b, T, L, M>(&'a mut ArrayMut<T, L>, &'b Array<T, M>);
 
 impl<T: ArrayElement + Copy, L: Rank, M: Rank> ElementTask<T> for CopyAll<'_, '_, T, L, M> {
@@ -236,13 +236,12 @@ impl<T: ArrayElement + Copy, L: Rank, M: Rank> ElementTask<T> for CopyAll<'_, '_
 }
 
 impl<T: Plain, L: Rank> ArrayMut<T, L> {
-    /// Writes the elements of another array of this shape, in the order in which they lie in memory if there are not too many
-    /// axes.
+    /// Copies the elements of another array of the same shape, in memory order if there are not too many axes.
     fn copy_items<M: Rank>(&mut self, other: &Array<T, M>) {
         let unit = size_of::<T::Scalar>();
         if T::ANY_BITS && self.is_contiguous() && other.is_contiguous() {
             let bytes = self.len() * size_of::<T>();
-            // SAFETY: as many elements on both sides, contiguous; those of `self` may be written.
+            // SAFETY: both arrays have as many contiguous elements; those of `self` may be written.
             unsafe { atomic::transfer(other.data, self.data, bytes, align_of::<T>()) };
             return;
         }
@@ -256,10 +255,10 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
                     ItemOffsets::new(order.shape(), order.strides(array), unit),
                 )
             });
-            // SAFETY: all elements of both, in another order, the same for both; those of `self` may be written.
+            // SAFETY: the offsets are those of all elements of both arrays, in the same order; those of `self` may be written.
             unsafe { copy_strided::<T>(from.0, from.1, to.0, to.1) };
         } else {
-            // SAFETY: as above, in row-major order.
+            // SAFETY: the offsets are those of all elements of both arrays, in row-major order; those of `self` may be written.
             unsafe {
                 copy_strided::<T>(
                     other.data,
@@ -271,7 +270,7 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         }
     }
 
-    /// Writes new values, in the order in which the elements lie in memory if there are not too many axes.
+    /// Changes all elements, in memory order if there are not too many axes.
     fn change_in_memory_order(&mut self, change: &mut impl Change<T>) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         if self.is_contiguous() {
@@ -283,23 +282,23 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         let data = (self.data).wrapping_offset(order.first(0) * Array::<T, L>::UNIT);
         let unit = size_of::<T::Scalar>();
         let positions = ItemOffsets::new(order.shape(), order.strides(0), unit);
-        // SAFETY: all elements, in another order, which may be written.
+        // SAFETY: the offsets are those of all elements, in memory order; they may be written.
         unsafe { change_strided(data, positions, change) };
     }
 
-    /// Writes new values, in row-major order.
+    /// Changes all elements, in row-major order.
     #[inline]
     fn change_in_row_major_order(&mut self, change: &mut impl Change<T>) {
         if self.is_contiguous() {
-            // SAFETY: all elements, one after another, which may be written.
+            // SAFETY: the array has `len` contiguous elements, which may be written.
             unsafe { change_run(self.data, self.len(), change) };
         } else {
-            // SAFETY: all elements, which may be written.
+            // SAFETY: the offsets are those of all elements, which may be written.
             unsafe { change_strided(self.data, self.item_offsets(), change) };
         }
     }
 
-    /// The elements, for writing in place, where nobody else has them and they lie one after another.
+    /// Borrows the elements as a mutable slice. The array must be contiguous, and no other code may access it.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -312,34 +311,34 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// As [`Array::as_slice`].
+    /// The errors of [`Array::as_slice`].
     #[inline]
     pub fn as_mut_slice(&mut self) -> Result<&mut [T], Error> {
         if self.shared {
             return Err(Error::MayChange);
         }
-        // SAFETY: nobody else has it, or it would be shared.
+        // SAFETY: the array is not `shared`, so no other code accesses its memory while it is borrowed.
         unsafe { self.as_mut_slice_unchecked() }
     }
 
-    /// As [`ArrayMut::as_mut_slice`], whoever else may have the memory.
+    /// Borrows the elements as a mutable slice, also if other code may access the memory.
     ///
     /// # Errors
     ///
-    /// As [`ArrayMut::as_mut_slice`], but for [`Error::MayChange`].
+    /// The errors of [`ArrayMut::as_mut_slice`], except [`Error::MayChange`].
     ///
     /// # Safety
     ///
-    /// While the slice lives, nobody else reads or writes its memory: neither Rust code, nor Python, nor another thread.
+    /// While the slice lives, no other code reads or writes its memory: no Rust code, no Python code, no other thread.
     #[inline]
     pub unsafe fn as_mut_slice_unchecked(&mut self) -> Result<&mut [T], Error> {
         let len = self.check_slice_len()?;
         if len == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: `len` aligned elements one after another (`check_slice_len`), which stay while the array is borrowed. No part of it is
-        // elsewhere, as `self` is borrowed for writing, and the caller speaks for all others. Any bytes are a `T`, or were
-        // looked at.
+        // SAFETY: `check_slice_len` found `len` contiguous, aligned elements, which live while the array is borrowed. `self` is
+        // borrowed exclusively, so no part of the array exists, and by this function's contract no other code accesses the
+        // memory. Any bytes are a `T`, or `check_slice_len` checked them.
         Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })
     }
 }

@@ -1,4 +1,4 @@
-//! Structs of scalars: each field of a slice of such structs is a strided tensor.
+//! Records: each field of a slice of records is a strided tensor, and the slice a structured array.
 
 use core::{marker::PhantomData, mem::size_of, ops::Deref};
 
@@ -6,7 +6,8 @@ use crate::describe::{descriptor::Descriptor, parts::Parts};
 use crate::element::{Axes, RecordLayout};
 use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 
-/// A `#[repr(C)]` struct with one column of a table, and one field of a structured array, for each field; derived.
+/// A `#[repr(C)]` struct whose fields are the columns of a table, or the fields of a structured array. `#[derive(Record)]`
+/// implements it.
 ///
 /// ```
 /// use dlpack_core::{DLPackTensors, Record};
@@ -36,10 +37,10 @@ pub trait Record: Sized + Send + Sync + 'static {
     /// The names of the columns, in the order of the fields.
     const NAMES: &'static [&'static str];
 
-    /// The fields, and where they lie in the struct; no fields where the trait is implemented by hand.
+    /// The fields and their offsets. Empty if the trait is implemented by hand.
     const LAYOUT: &'static RecordLayout = &RecordLayout::of::<Self>(&[]);
 
-    /// What the field types prove at compile time; see [`assert_exports!`](crate::assert_exports).
+    /// The facts that the field types determine at compile time; see [`assert_exports!`](crate::assert_exports).
     #[doc(hidden)]
     const COLUMNS: NamedFacts = &[];
 
@@ -90,13 +91,13 @@ impl<R: Nested, const N: usize> Nested for [R; N] {
     const NESTED: (&'static RecordLayout, Axes) = (R::NESTED.0, Axes::of_array(N, R::NESTED.1));
 }
 
-/// The records of a value that has one list of them: their memory, to be lent to readers that know their layout.
+/// A slice of records without its type: address, number and layout, for consumers that read records by their layout.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Records<'a> {
     data: *const u8,
     len: usize,
-    /// Its size is that of the records.
+    /// Its size is that of a record.
     layout: &'static RecordLayout,
     lifetime: PhantomData<&'a [u8]>,
 }
@@ -119,7 +120,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The records of a slice that may be written.
+    /// The records of a mutable slice.
     #[must_use]
     pub fn of_mut<R: Record>(rows: &'a mut [R]) -> Self {
         let data = rows.as_mut_ptr().cast_const().cast();
@@ -129,7 +130,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Records whose layout is known at run time, if these bytes are a whole number of them.
+    /// Records whose layout is known only at run time. `None` if the bytes are not a whole number of records.
     #[doc(hidden)]
     #[must_use]
     pub fn of_bytes(bytes: &'a [u8], layout: &'static RecordLayout) -> Option<Self> {
@@ -148,7 +149,7 @@ impl<'a> Records<'a> {
         self.data
     }
 
-    /// How many records there are.
+    /// The number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -215,20 +216,20 @@ impl<R: Record> Rows for [R] {
     }
 }
 
-/// The constants of a list's columns. If `L` has no columns, the defaults of `private::probe::ProbeDefaults` apply, so that the error
-/// is only reported once, by the call that needs the columns.
+/// The constants of a list's columns. If `L` has no columns, the defaults of `private::probe::ProbeDefaults` apply, so that the
+/// error is only reported once, by the call that needs the columns.
 #[doc(hidden)]
 pub struct Table<L: ?Sized>(PhantomData<L>);
 
 impl<L: Columns + ?Sized> Table<L> {
     /// The names of the columns.
     pub const NAMES: &'static [&'static str] = L::Record::NAMES;
-    /// What the column types prove at compile time.
+    /// The facts that the column types determine at compile time.
     pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
     /// The doc comments of the columns.
     pub const DOCS: NamedDocs = L::Record::DOCS;
 
-    /// The records in it.
+    /// The records of a list.
     #[inline]
     pub fn records(list: &L) -> Option<Records<'_>> {
         Some(Records::of(list.rows()))

@@ -1,8 +1,8 @@
-//! The axes that an element has of its own.
+//! The axes that an element adds to the shape of its tensor.
 
-/// The axes that an element adds behind those of its tensor, in items.
+/// The axes that an element adds after those of the tensor, with strides in items.
 ///
-/// A `[f32; 3]` adds one axis of extent 3, a plain `f32` none.
+/// A `[f32; 3]` adds one axis of size 3, an `f32` none.
 ///
 /// ```
 /// use dlpack_core::Element;
@@ -27,7 +27,7 @@ impl Axes {
         len: 0,
     };
 
-    /// `inner`, `extent` times in a row.
+    /// The axes of an array of `extent` elements with the axes `inner`.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_array(extent: usize, inner: Self) -> Self {
@@ -50,7 +50,7 @@ impl Axes {
         axes
     }
 
-    /// A matrix of `inner` that lies in memory column by column.
+    /// The axes of a column-major matrix of elements with the axes `inner`.
     #[cfg(any(feature = "glam", feature = "nalgebra", test))]
     pub(crate) const fn of_columns(rows: usize, columns: usize, inner: Self) -> Self {
         let mut axes = Self::of_array(rows, Self::of_array(columns, inner));
@@ -59,7 +59,7 @@ impl Axes {
         axes
     }
 
-    /// The axes of a struct: one more than its fields have, if they all have the same, else a single one.
+    /// The axes of a struct: if all fields have the same axes, these and one before them; otherwise a single axis of all items.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_fields(fields: &[Self]) -> Self {
@@ -90,7 +90,7 @@ impl Axes {
         self.len == other.len
     }
 
-    /// The items in one element.
+    /// The number of items in an element.
     pub(crate) const fn count_items(&self) -> usize {
         let mut items = 1;
         let mut axis = 0;
@@ -107,7 +107,7 @@ impl Axes {
         items
     }
 
-    /// Whether the items lie one after another, the last axis fastest.
+    /// Whether the items are contiguous in C order.
     pub(crate) const fn is_row_major(&self) -> bool {
         let (mut axis, mut step) = (self.len, 1);
         while axis > 0 {
@@ -120,7 +120,7 @@ impl Axes {
         true
     }
 
-    /// The extents, outermost first.
+    /// The size of each axis, outermost first.
     ///
     /// ```
     /// assert!(dlpack_core::element::Axes::NONE.extents().is_empty());

@@ -1,18 +1,16 @@
-//! How a struct of equal scalars proves to be an element, without a line of unsafe code in the derive.
-#![expect(unsafe_code, reason = "the proof stands for the promise of `Element`")]
+//! Checks that a struct of equal scalars is an element, so that the derive needs no `unsafe`.
+#![expect(unsafe_code, reason = "the check replaces the promise of `Element`")]
 
 use core::{marker::PhantomData, mem::size_of};
 
 use crate::DataType;
 use crate::element::{Element, Plain, Source, axes::Axes, sealed};
 
-/// A struct whose fields are all made of one scalar; what `#[derive(Element)]` implements.
+/// A struct whose fields all consist of one scalar type. `#[derive(Element)]` implements it.
 ///
-/// It is safe to implement, and cannot be used to lie: [`Walk`] follows the references that it
-/// hands out, and only takes them if they cover the value from its first byte to its last. A
-/// reference `&'a F` inside the value is itself the proof that an `F` lies there for `'a`. For a
-/// derived struct the compiler sees that every comparison holds and removes the walk; without
-/// optimisation it costs some 40 ns an element.
+/// The trait is safe to implement, because a wrong implementation is detected: [`Walk`] accepts the references to the fields only
+/// if they cover the value from its first byte to its last. A reference `&'a F` inside the value proves that an `F` is there for
+/// `'a`. For a derived struct the optimiser removes the comparisons; without optimisation they take about 40 ns for each element.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a DLPack element type",
@@ -23,21 +21,21 @@ use crate::element::{Element, Plain, Source, axes::Axes, sealed};
 pub trait Homogeneous: Sized + Send + Sync + 'static {
     /// The scalar of every field.
     type Scalar: Plain<Scalar = Self::Scalar>;
-    /// The axes that the fields make.
+    /// The axes of the struct.
     const TRAILING: Axes;
 
-    /// Shows every field to `walk`, in the order of memory.
+    /// Passes a reference to every field to `walk`, in memory order.
     fn walk_fields<'a>(&'a self, walk: Walk<'a, Self::Scalar>) -> Walk<'a, Self::Scalar>;
-    /// Shows every field to `walk`, in the order of memory.
+    /// Passes a mutable reference to every field to `walk`, in memory order.
     fn walk_fields_mut<'a>(
         &'a mut self,
         walk: WalkMut<'a, Self::Scalar>,
     ) -> WalkMut<'a, Self::Scalar>;
-    /// Takes every field from `source`, in the order of memory.
+    /// Takes every field from `source`, in memory order.
     fn build_from(source: &mut Source<'_, Self::Scalar>) -> Self;
 }
 
-/// What an element `E` does with a field of type `F`.
+/// The facts and functions that an element `E` needs for a field of type `F`.
 #[doc(hidden)]
 #[inline]
 #[must_use]
@@ -51,8 +49,8 @@ pub const fn describe_element_field<E: Homogeneous, F: PartOf<E::Scalar>>()
     }
 }
 
-// SAFETY: `verify_values` returns only if the fields that the value shows are elements of the one scalar and
-// cover it from its first to its last byte, each behind the one before it (`Walk`, `covers`):
+// SAFETY: `verify_values` returns only if the references of `walk_fields` are to elements of the one scalar, and cover the value
+// from its first to its last byte, each after the one before it (`Walk::covers_until`):
 // 1. every byte then belongs to an element, and is initialised by that element's promise; their
 //    number agrees with `TRAILING` (`no_padding`).
 // 2. a `&'a F` to those bytes exists for as long as the `&'a Self` does, so they do not change.
@@ -92,7 +90,7 @@ unsafe impl<T: Homogeneous> Element for T {
 #[diagnostic::do_not_recommend]
 impl<T: Homogeneous> sealed::Element for T {}
 
-/// That the axes of `T` account for every byte of it.
+/// Checks at compile time that the scalars of `T` take all of its bytes.
 #[doc(hidden)]
 pub const fn no_padding<T: Homogeneous>() {
     assert!(
@@ -118,7 +116,7 @@ macro_rules! walks {
                 Self { at, whole: true, scalar: PhantomData }
             }
 
-            /// The next field: it must begin where the one before it ended.
+            /// Records the next field, which must begin at the end of the previous one.
             #[inline]
             #[must_use]
             pub fn field<F>(mut self, field: $field, field_type: FieldDescription<F, S>) -> Self {
@@ -128,7 +126,7 @@ macro_rules! walks {
                 self
             }
 
-            /// Whether the fields lie one behind the other, up to here.
+            /// Whether the fields are contiguous and end at `end`.
             #[inline]
             fn covers_until(&self, end: usize) -> bool {
                 self.whole && self.at == end
@@ -137,13 +135,13 @@ macro_rules! walks {
     )*};
 }
 walks! {
-    /// Follows the fields of one value; see [`Homogeneous`].
+    /// Checks that fields are contiguous; see [`Homogeneous`].
     Walk: &'a F, verify_values, from_ref, from_ref;
-    /// Follows the fields of one value that may be written; see [`Homogeneous`].
+    /// Checks that mutable fields are contiguous; see [`Homogeneous`].
     WalkMut: &'a mut F, verify_values_mut, from_mut, from_mut;
 }
 
-/// Holds where an element is made of the scalar `S`; its message speaks to who derives `Element`.
+/// An element whose scalar is `S`. The compiler shows its message at a field of a struct with `#[derive(Element)]`.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of an element of `{S}`",
@@ -151,12 +149,12 @@ walks! {
     note = "an element is made of one scalar: of numbers, arrays of them and other elements; a struct of different ones is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`"
 )]
 pub trait PartOf<S>: Element {
-    /// A field from the next scalars.
+    /// Makes a field from the next scalars.
     fn build_part(source: &mut Source<'_, S>) -> Self;
 }
 
-// The one scalar is asked for by a trait of its own: as `Element<Scalar = S>`, rustc would report two
-// types that differ instead of what is written above.
+// This is a trait of its own because for the bound `Element<Scalar = S>` rustc would report a type mismatch instead of the message
+// above.
 #[diagnostic::do_not_recommend]
 impl<T: Element<Scalar: Same<S>>, S> PartOf<S> for T {
     #[inline]
@@ -165,10 +163,10 @@ impl<T: Element<Scalar: Same<S>>, S> PartOf<S> for T {
     }
 }
 
-/// Holds between a type and itself.
+/// Implemented only if `Self` and `S` are the same type.
 #[doc(hidden)]
 pub trait Same<S>: Sized {
-    /// What it was given.
+    /// Returns its argument.
     fn cast_source<'a, 'b>(source: &'a mut Source<'b, S>) -> &'a mut Source<'b, Self>;
 }
 
@@ -179,8 +177,8 @@ impl<S> Same<S> for S {
     }
 }
 
-/// What is done with a field of type `F`; made by [`describe_element_field`], the one place that asks for bounds, so
-/// that a field that breaks them is reported once.
+/// The facts and functions for a field of type `F`. Only [`describe_element_field`] has bounds on `F`, so the compiler reports a
+/// field that violates them once.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldDescription<F, S> {
@@ -191,7 +189,7 @@ pub struct FieldDescription<F, S> {
 }
 
 impl<F, S> FieldDescription<F, S> {
-    /// The axes of the field's own.
+    /// The axes that the field adds.
     #[must_use]
     pub const fn axes(&self) -> Axes {
         self.axes
@@ -199,7 +197,7 @@ impl<F, S> FieldDescription<F, S> {
 }
 
 impl<S> Source<'_, S> {
-    /// The next value of a field.
+    /// Makes the next field.
     pub fn next<F>(&mut self, field_type: FieldDescription<F, S>) -> F {
         (field_type.build)(self)
     }

@@ -1,12 +1,12 @@
-//! What typed arrays hold: numbers, arrays of numbers, and records, which are read and written field by field.
+//! The element types of typed arrays: numbers, arrays of numbers, and records. Records are read and written field by field.
 //!
 //! ```text
 //! ArrayElement ──Access──┬── PlainAccess   every byte belongs to a number: bytes are copied
 //!                        └── FieldAccess   a record: each field is copied, padding never
 //! ```
 //!
-//! The derive writes the two functions of [`RecordValue`], which are safe: [`FieldReader`] and [`FieldWriter`] check that a
-//! field lies inside the record, and that all its bytes are initialised.
+//! The derive implements [`RecordValue`] without `unsafe`: [`FieldReader`] and [`FieldWriter`] check that each field lies inside
+//! the record, and that all its bytes are initialised.
 #![expect(unsafe_code, reason = "reads and writes elements by their address")]
 
 use core::marker::PhantomData;
@@ -20,8 +20,8 @@ use crate::{DataType, Element};
 
 /// An element of a typed array: a number, an array of numbers, or a struct with `#[derive(Record)]`.
 ///
-/// Every [`Plain`] type is one. A record is one if none of its fields is marked `#[dlpack(skip)]`; it comes from structured
-/// arrays of NumPy's, and arrays of it want the record to be `Copy`.
+/// Implemented for every [`Plain`] type, and by `#[derive(Record)]` for records without a field marked `#[dlpack(skip)]`.
+/// Records are the items of NumPy's structured arrays. Methods that write them require `Copy`.
 ///
 /// ```
 /// use dlpack_core::{Record, array::ArrayElement};
@@ -59,67 +59,68 @@ mod sealed {
 /// How elements of type `T` are read and written.
 #[doc(hidden)]
 pub trait ElementAccess<T>: sealed::Sealed {
-    /// The bytes that strides are counted in: those of a scalar, and single bytes for a record.
+    /// The unit of strides in bytes: the size of a scalar, or 1 for records.
     const UNIT: usize;
 
-    /// The data type of the scalars; of no meaning for a record.
+    /// The data type of the scalars. Not used for records.
     const DTYPE: DataType;
 
-    /// The axes of an element.
+    /// The axes of an element. A record has none.
     const TRAILING: Axes;
 
     /// The layout, if the elements are records.
     const RECORD: Option<&'static RecordLayout>;
 
-    /// Does a task in the way of these elements. Nothing is compiled of the other way.
+    /// Runs the method of `task` for this kind of element. The other method is not compiled.
     fn run_task<F: ElementTask<T>>(task: F) -> F::Output;
 
-    /// Reads one element, atomically if others may be writing it.
+    /// Reads one element, by `memory/atomic.rs` if other code may write it.
     ///
     /// # Safety
     ///
-    /// At `at` are the bytes of an element of an array, which Rust code only writes atomically if it is `shared`, and else
-    /// nobody writes.
+    /// `at` is the address of an element of an array. If the element is `shared`, Rust code writes it only by `memory/atomic.rs`;
+    /// otherwise no code writes it.
     unsafe fn read_element(at: *const T, shared: bool) -> T;
 
-    /// Reads elements that lie one after another.
+    /// Copies contiguous elements from shared memory to `to`.
     ///
     /// # Safety
     ///
-    /// As for [`ElementAccess::read_element`], of `count` shared elements; there is space for as many at `to`.
+    /// The contract of [`read_element`](Self::read_element) for each of `count` shared elements at `from`. `to` is valid for
+    /// writes of as many, and no other code accesses it.
     unsafe fn load_elements(from: *const u8, to: *mut T, count: usize);
 
-    /// Makes elements of copied bytes.
+    /// Converts copied bytes to valid elements, in place.
     ///
     /// # Safety
     ///
-    /// The elements are [`Plain`], and at `elements` are the bytes of `count` of them, which are the caller's alone.
+    /// The elements are [`Plain`]. `elements` has the initialised bytes of `count` of them, and no other code accesses them.
     unsafe fn make_values(elements: *mut T, count: usize);
 
-    /// Writes elements that lie one after another.
+    /// Writes contiguous elements to shared memory.
     ///
     /// # Safety
     ///
-    /// The memory of so many elements may be written at `to`, atomically.
+    /// `to` is valid for writes of as many elements. Other Rust code accesses them only by `memory/atomic.rs`.
     unsafe fn store_elements(to: *mut u8, elements: &[T]);
 }
 
-/// A task that is one thing for elements that are [`Plain`], and another for records.
+/// A task with one method for [`Plain`] elements and another for records.
 #[doc(hidden)]
 pub trait ElementTask<T> {
-    /// What it gives.
+    /// The result of the task.
     type Output;
 
-    /// Does it for numbers.
+    /// Runs the task for `Plain` elements.
     fn run_for_plain(self) -> Self::Output
     where
         T: Plain;
 
-    /// Does it for records of this layout.
+    /// Runs the task for records with this layout.
     fn run_for_records(self, layout: &'static RecordLayout) -> Self::Output;
 }
 
-/// Elements whose bytes are copied.
+/// Access to elements by copying their bytes.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PlainAccess;
@@ -146,9 +147,10 @@ impl<T: Plain> ElementAccess<T> for PlainAccess {
     #[inline(always)]
     unsafe fn load_elements(from: *const u8, to: *mut T, count: usize) {
         let bytes = count * size_of::<T>();
-        // SAFETY: so many elements, which Rust code writes atomically, and space for as many.
+        // SAFETY: by this function's contract `from` has `count` elements, which Rust code writes only by `memory/atomic.rs`,
+        // and `to` has space for as many.
         unsafe { atomic::load(from, to.cast(), bytes, align_of::<T>()) };
-        // SAFETY: their bytes were just written.
+        // SAFETY: `load` has written the bytes of `count` elements to `to`, which no other code accesses.
         unsafe { make_values(to, count) };
     }
 
@@ -161,12 +163,12 @@ impl<T: Plain> ElementAccess<T> for PlainAccess {
     #[inline(always)]
     unsafe fn store_elements(to: *mut u8, elements: &[T]) {
         let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
-        // SAFETY: the caller's promise, for as many bytes as there are to be read.
+        // SAFETY: by this function's contract `to` is writable for the size of `elements`.
         unsafe { atomic::store(from, to, bytes, align_of::<T>()) };
     }
 }
 
-/// Records, whose fields are read and written one by one.
+/// Access to records field by field. Padding is neither read nor written.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldAccess;
@@ -198,9 +200,9 @@ impl<T: RecordValue> ElementAccess<T> for FieldAccess {
     unsafe fn load_elements(from: *const u8, to: *mut T, count: usize) {
         for index in 0..count {
             let at = from.wrapping_add(index * size_of::<T>());
-            // SAFETY: the bytes of a shared element, by the caller's promise.
+            // SAFETY: `at` is one of `count` shared elements, by this function's contract.
             let value = unsafe { <Self as ElementAccess<T>>::read_element(at.cast(), true) };
-            // SAFETY: there is space for `count` elements, by the caller's promise.
+            // SAFETY: `to` has space for `count` elements, by this function's contract.
             unsafe { to.wrapping_add(index).write(value) };
         }
     }
@@ -221,7 +223,7 @@ impl<T: RecordValue> ElementAccess<T> for FieldAccess {
     }
 }
 
-/// A record that is read from memory and written to memory field by field; derived with `Record`.
+/// A record that can be read and written field by field. `#[derive(Record)]` implements it.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of a record that is read from an array",
@@ -232,7 +234,7 @@ pub trait RecordValue: Sized + Send + Sync + 'static {
     /// The fields.
     const FIELDS: &'static RecordLayout;
 
-    /// Makes a record of its fields.
+    /// Reads each field and returns the record.
     fn read_fields(from: &FieldReader<'_>) -> Self;
 
     /// Writes each field.
@@ -247,10 +249,10 @@ pub trait RecordValue: Sized + Send + Sync + 'static {
     note = "a record with a field that is marked `#[dlpack(skip)]` is only exported, and cannot be nested"
 )]
 pub trait NestedValue: Sized {
-    /// The record, and the axes of an array of it.
+    /// The layout of the record, and the axes of an array of it.
     const NESTED: (&'static RecordLayout, Axes);
 
-    /// Makes a value of its fields.
+    /// Reads each field and returns the value.
     fn read_nested(from: &FieldReader<'_>) -> Self;
 
     /// Writes each field.
@@ -288,11 +290,11 @@ impl<R: NestedValue, const N: usize> NestedValue for [R; N] {
     }
 }
 
-/// The memory of one record that is read.
+/// The memory from which one record is read.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldReader<'a> {
-    /// `len` bytes that may be read, by others' leave in atomic words if they are `shared`.
+    /// Readable for `len` bytes. If they are `shared`, other code may write them.
     data: *const u8,
     len: usize,
     shared: bool,
@@ -300,11 +302,11 @@ pub struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    /// The field of this type at an offset.
+    /// Reads the field at an offset.
     ///
     /// # Panics
     ///
-    /// If it reaches outside of the record.
+    /// If the field reaches outside the record.
     #[must_use]
     #[inline(always)]
     pub fn read_element<F: Element>(&self, offset: usize) -> F {
@@ -316,26 +318,26 @@ impl FieldReader<'_> {
         let mut value = MaybeUninit::<F>::uninit();
         let (to, bytes) = (value.as_mut_ptr(), size_of::<F>());
         if self.shared {
-            // SAFETY: the bytes of a field, which lies inside of the record; Rust code writes them atomically.
+            // SAFETY: `check_inside` found the field inside the record, which Rust code writes only by `memory/atomic.rs`.
             unsafe { atomic::load(at, to.cast(), bytes, align_of::<F>()) };
         } else {
-            // SAFETY: as above, and nobody writes them.
+            // SAFETY: `check_inside` found the field inside the record, which no code writes, because it is not `shared`.
             unsafe { at.copy_to_nonoverlapping(to.cast(), bytes) };
         }
-        // SAFETY: its bytes were just written.
+        // SAFETY: all bytes of `value` were just written.
         unsafe { make_values(to, 1) };
-        // SAFETY: any bytes are a value of it (`PLAIN`), but for those of a `bool`, which were made one.
+        // SAFETY: any bytes are a value of a `PLAIN` type, except those of a `bool`, which `make_values` has converted.
         unsafe { value.assume_init() }
     }
 
-    /// An element that is built of its scalars.
+    /// Reads an element scalar by scalar.
     fn build_element<F: Element>(&self, at: *const u8) -> F {
         let mut scalars = size_of::<F>() / size_of::<F::Scalar>().max(1);
         let mut next = at.cast::<F::Scalar>();
         F::build_from(&mut Source::new(&mut || {
             assert!(scalars > 0, "an element takes more scalars than it has");
             scalars -= 1;
-            // SAFETY: so many scalars lie in the field, which lies inside of the record.
+            // SAFETY: `next` is one of the scalars of the field, as the assertion checks, and the field lies inside the record.
             let scalar =
                 unsafe { <PlainAccess as ElementAccess<F::Scalar>>::read_element(next, true) };
             next = next.wrapping_add(1);
@@ -343,11 +345,11 @@ impl FieldReader<'_> {
         }))
     }
 
-    /// The record, or the array of records, at an offset.
+    /// Reads the record, or the array of records, at an offset.
     ///
     /// # Panics
     ///
-    /// If it reaches outside of this record.
+    /// If the nested record reaches outside this record.
     #[must_use]
     #[inline(always)]
     pub fn read_record<F: NestedValue>(&self, offset: usize) -> F {
@@ -361,11 +363,11 @@ impl FieldReader<'_> {
     }
 }
 
-/// The memory of one record that is written.
+/// The memory to which one record is written.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldWriter<'a> {
-    /// `len` bytes that may be written, in atomic words.
+    /// Writable for `len` bytes, by `memory/atomic.rs`.
     data: *mut u8,
     len: usize,
     lifetime: PhantomData<&'a mut [u8]>,
@@ -376,14 +378,14 @@ impl FieldWriter<'_> {
     ///
     /// # Panics
     ///
-    /// If it reaches outside of the record.
+    /// If the field reaches outside the record.
     #[inline(always)]
     pub fn write_element<F: Element>(&mut self, offset: usize, value: &F) {
         check_inside::<F>(offset, self.len);
-        // From here on every byte of it is known to be initialised.
+        // Panics unless every byte of the value is initialised.
         F::verify_values(slice::from_ref(value));
         let (from, at) = ((&raw const *value).cast(), self.data.wrapping_add(offset));
-        // SAFETY: so many bytes of a value, and of the record, which may be written.
+        // SAFETY: `from` has the initialised bytes of a value, and `check_inside` found the field inside the writable record.
         unsafe { atomic::store(from, at, size_of::<F>(), align_of::<F>()) };
     }
 
@@ -391,7 +393,7 @@ impl FieldWriter<'_> {
     ///
     /// # Panics
     ///
-    /// If it reaches outside of this record.
+    /// If the nested record reaches outside this record.
     #[inline(always)]
     pub fn write_record<F: NestedValue>(&mut self, offset: usize, value: &F) {
         check_inside::<F>(offset, self.len);
@@ -403,7 +405,7 @@ impl FieldWriter<'_> {
     }
 }
 
-/// That a field of this type at an offset lies inside of a record of `len` bytes.
+/// Checks that a field of this type at an offset lies inside a record of `len` bytes.
 #[inline(always)]
 fn check_inside<F>(offset: usize, len: usize) {
     assert!(
@@ -417,7 +419,7 @@ mod tests {
     use super::*;
     use crate::element::fields::{FieldLayout, FieldType};
 
-    /// Says that it has a field behind its end.
+    /// A record that reads and writes a field beyond its end.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Liar(u32);
 
@@ -438,7 +440,7 @@ mod tests {
     #[should_panic = "reaches outside"]
     fn no_field_is_read_outside_of_its_record() {
         let memory = 7_u32;
-        // SAFETY: four bytes that nobody writes.
+        // SAFETY: `memory` has four bytes, which no code writes.
         unsafe {
             <FieldAccess as ElementAccess<Liar>>::read_element((&raw const memory).cast(), false)
         };
@@ -448,7 +450,7 @@ mod tests {
     #[should_panic = "reaches outside"]
     fn no_field_is_written_outside_of_its_record() {
         let mut memory = 7_u32;
-        // SAFETY: four bytes that nobody else has.
+        // SAFETY: `memory` has four writable bytes, which no other code accesses.
         unsafe { FieldAccess::store_elements((&raw mut memory).cast(), &[Liar(1)]) };
     }
 

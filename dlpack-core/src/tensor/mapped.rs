@@ -1,8 +1,8 @@
-//! Collects items, or what a function makes of them, by batches.
+//! Collects items, or the results of a function of them, by batches.
 //!
-//! `Vec` and other collections of the standard library ask an iterator for one item after another, unless they know that its
-//! length is right; then they take all items in one loop, which the compiler vectorizes. They know that of iterators of the
-//! standard library only. So `collect` here hands them such an iterator: over arrays, each of which was loaded at once.
+//! `Vec` takes items one by one from an iterator, and checks its capacity for each, unless the standard library trusts the
+//! iterator's length. It trusts only its own iterators. Then it takes all items in one loop, which the compiler vectorizes. So
+//! `collect` passes an iterator of the standard library over arrays, each of which was loaded at once.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use core::fmt;
@@ -13,7 +13,8 @@ use crate::element::{Plain, make_values};
 use crate::memory::atomic::{self, LINE};
 use crate::tensor::items::Items;
 
-/// Items after a function, as [`Iterator::map`] makes it, with a faster [`collect`](Self::collect).
+/// An iterator over the results of a function of each item, with a faster [`collect`](Self::collect) than that of
+/// [`Iterator::map`].
 ///
 /// ```
 /// use dlpack_core::DLPack;
@@ -41,7 +42,7 @@ where
 }
 
 impl<'a, S: Plain> Items<'a, S> {
-    /// Applies a function to each item. As [`Iterator::map`], but collecting the results in a `Vec` is much faster.
+    /// Applies a function to each item. The result collects into a `Vec` by batches, which is much faster than [`Iterator::map`].
     #[inline]
     pub fn map<B, F: FnMut(S) -> B>(self, function: F) -> Mapped<'a, S, F> {
         Mapped {
@@ -50,7 +51,7 @@ impl<'a, S: Plain> Items<'a, S> {
         }
     }
 
-    /// Collects the items. As [`Iterator::collect`], but a `Vec` is filled much faster.
+    /// Collects the items. Unlike [`Iterator::collect`], it fills a `Vec` by batches, which is much faster.
     #[inline]
     pub fn collect<C: FromIterator<S>>(self) -> C {
         match size_of::<S>() {
@@ -60,7 +61,7 @@ impl<'a, S: Plain> Items<'a, S> {
         }
     }
 
-    /// The items by an iterator of the standard library that knows its length.
+    /// The items as an iterator of the standard library, whose length `Vec` trusts.
     #[inline]
     fn into_batches<const BATCH: usize>(mut self) -> impl Iterator<Item = S> + use<'a, S, BATCH> {
         let lines = self.find_lines();
@@ -71,23 +72,23 @@ impl<'a, S: Plain> Items<'a, S> {
         last.skip_items(batches * BATCH);
         let tail = last.load_batch::<BATCH>(rest);
         let body = (0..batches).flat_map(move |index| match lines {
-            // SAFETY: as many batches are left as there are indices, and the first of them begins at `first`.
+            // SAFETY: the first of `batches` batches of contiguous items begins at `first`, and `index` is less than `batches`.
             Some((_, first)) => unsafe { load_lines::<S, BATCH>(first, index) },
             None => self.load_batch(BATCH),
         });
         let items = head.into_iter().take(front).chain(body);
         let items = items.chain(tail.into_iter().take(rest));
-        // SAFETY: `take` leaves what `load_batch` has filled, which are values.
+        // SAFETY: `take` limits head and tail to the items that `load_batch` has loaded, and `load_lines` loads whole batches.
         items.map(|item| unsafe { item.assume_init() })
     }
 }
 
-/// Loads a batch of contiguous items, where they are values.
+/// Loads a batch of contiguous items.
 ///
 /// # Safety
 ///
-/// Batches of items of a viewed tensor, which the processor can read, begin at `first`, a multiple of [`LINE_ALIGNMENT`](atomic::LINE_ALIGNMENT);
-/// there are more than `index` of them. A batch is a number of lines.
+/// `first` is a multiple of [`LINE_ALIGNMENT`](atomic::LINE_ALIGNMENT), and more than `index` batches of items of a viewed tensor
+/// in host memory begin there. The size of a batch is a multiple of a line.
 #[inline(always)]
 unsafe fn load_lines<S: Plain, const BATCH: usize>(
     first: *const u8,
@@ -98,15 +99,15 @@ unsafe fn load_lines<S: Plain, const BATCH: usize>(
     let place = first.wrapping_add(index * bytes);
     for line in (0..bytes).step_by(LINE) {
         let to = batch.as_mut_ptr().cast::<u8>().wrapping_add(line);
-        // SAFETY: a line of the batch; there is room for it.
+        // SAFETY: the line is a part of the batch at `place`, which is readable by this function's contract, and `to` of `batch`.
         unsafe { atomic::load_line(place.wrapping_add(line), to) };
     }
-    // SAFETY: all were written right above.
+    // SAFETY: the loop has written all lines of `batch`.
     unsafe { make_values(batch.as_mut_ptr().cast::<S>(), BATCH) };
     batch
 }
 
-/// The items that are loaded at a time: of one byte, and of others. A batch is a few cache lines, which stay in registers.
+/// The number of items in a batch, for items of one byte and for others. A batch is a few cache lines.
 const BYTES: usize = 128;
 const OTHERS: usize = 64;
 
@@ -114,7 +115,7 @@ const OTHERS: usize = 64;
 const LARGEST: usize = 16;
 
 impl<S: Plain, B, F: FnMut(S) -> B> Mapped<'_, S, F> {
-    /// Collects the results. As [`Iterator::collect`], but a `Vec` is filled much faster.
+    /// Collects the results. Unlike [`Iterator::collect`], it fills a `Vec` by batches, which is much faster.
     #[inline]
     pub fn collect<C: FromIterator<B>>(self) -> C {
         let Self { items, function } = self;

@@ -8,7 +8,8 @@ use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
 use crate::memory::{aligned::allocate_vec, gather::gather};
 use crate::tensor::accessors::accessors;
-use crate::tensor::items::{ItemOffsets, Items};
+use crate::tensor::item_offsets::ItemOffsets;
+use crate::tensor::items::Items;
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
 
 /// A view of a tensor that something else owns, usually a [`Managed`](crate::Managed).
