@@ -19,6 +19,7 @@
 //! | `rank` | the type of shape and strides for each rank, and the type of an index |
 //! | `read` | shape and strides, single elements, iteration and copies |
 //! | `as_slice` | slices, and what matrices of other crates need to borrow the memory |
+//! | `zip` | iterates over two arrays at once |
 //! | `reduce` | `sum`, `min`, `max` and `dot`; `numbers` defines how each type of number is added and compared |
 //! | `slicing` | parts: slices, rows, single indices, transposes and reshapes; `layout::views` computes them |
 //! | `write` | `ArrayMut`: `set`, `fill`, `update` and copies |
@@ -37,6 +38,7 @@ pub(crate) mod slicing;
 pub(crate) mod unowned;
 pub(crate) mod view;
 pub(crate) mod write;
+pub(crate) mod zip;
 
 pub use crate::tensor::array_element::ArrayElement;
 pub use numbers::Number;
@@ -45,6 +47,7 @@ pub use slicing::{Part, PartMut};
 
 pub use view::{View, ViewMut};
 pub use write::ArrayMut;
+pub use zip::Pairs;
 
 use core::{fmt, marker::PhantomData};
 

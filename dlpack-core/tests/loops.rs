@@ -162,6 +162,12 @@ fn collects<T: Plain + PartialEq + core::fmt::Debug>(dtype: DLDataType, trailing
             let results: Vec<Option<T>> = array.iter().map(Some).collect();
             let results: Vec<T> = results.into_iter().flatten().collect();
             assert!(bytes(&results) == expected, "results of {len} at {offset}");
+            let mut folded = Vec::new();
+            array.iter().for_each(|element| folded.push(element));
+            assert!(bytes(&folded) == expected, "folded {len} at {offset}");
+            // Results of the same size.
+            let results: Vec<T> = array.iter().map(|element| element).collect();
+            assert!(bytes(&results) == expected, "items of {len} at {offset}");
             // Any collection, and one that stops early.
             let mut calls = 0;
             let stopped: Option<Vec<T>> = array

@@ -40,6 +40,7 @@ use core::ops::{Deref, DerefMut};
 use dlpack_core::array::{self, Array, ArrayElement, ArrayMut, Rank};
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
+use dlpack_core::tensor::Items;
 use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
@@ -140,6 +141,19 @@ macro_rules! views {
             #[inline]
             fn deref(&self) -> &Self::Target {
                 &self.0.view
+            }
+        }
+
+        /// Iterates over the elements in row-major order, as [`Array::iter`] does.
+        impl<'a, T: ArrayElement, $($parameter)* O> IntoIterator for &'a $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            type Item = T;
+            type IntoIter = Items<'a, T>;
+
+            #[inline]
+            fn into_iter(self) -> Items<'a, T> {
+                self.iter()
             }
         }
 

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 
 use crate::Error;
 use crate::array::rank::{Index, Rank};
-use crate::array::{Array, ArrayElement};
+use crate::array::{Array, ArrayElement, ArrayMut, Part, PartMut, View, ViewMut};
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
 use crate::memory::{aligned::allocate_vec, gather::gather};
@@ -197,19 +197,20 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     #[inline]
     pub fn at(&self, index: impl Index<L>) -> T {
-        let index = index.as_ref();
-        let Some(place) = self.address_of(index) else {
+        let Some(place) = self.address_of(index.as_ref()) else {
             self.panic_outside(index)
         };
         // SAFETY: `address_of` returned the address of an element, and `shared` tells whether other code may write it.
         unsafe { T::Access::read_element(place.cast(), self.shared) }
     }
 
+    /// Takes the index by value, so that a loop over indices can keep them in registers.
     #[cold]
     #[inline(never)]
-    pub(super) fn panic_outside(&self, index: &[usize]) -> ! {
+    pub(super) fn panic_outside(&self, index: impl Index<L>) -> ! {
         panic!(
-            "index {index:?} of an array of shape {:?}",
+            "index {:?} of an array of shape {:?}",
+            index.as_ref(),
             self.shape.as_ref()
         )
     }
@@ -355,11 +356,25 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 }
 
-impl<'a, T: ArrayElement, L: Rank> IntoIterator for &'a Array<T, L> {
-    type Item = T;
-    type IntoIter = Items<'a, T>;
+/// Makes `for element in &array` work for an array and for the types that dereference to one.
+macro_rules! into_iter {
+    ($([$($parameter:tt)*] $array:ty;)*) => {$(
+        impl<'a, T: ArrayElement, L: Rank, $($parameter)*> IntoIterator for &'a $array {
+            type Item = T;
+            type IntoIter = Items<'a, T>;
 
-    fn into_iter(self) -> Items<'a, T> {
-        self.iter()
-    }
+            #[inline]
+            fn into_iter(self) -> Items<'a, T> {
+                self.iter()
+            }
+        }
+    )*};
+}
+into_iter! {
+    [] Array<T, L>;
+    [] ArrayMut<T, L>;
+    [K] View<T, L, K>;
+    [K] ViewMut<T, L, K>;
+    [] Part<'_, T, L>;
+    [] PartMut<'_, T, L>;
 }

@@ -287,8 +287,12 @@ pub(super) unsafe fn reduce_elements<
         }
         let most = lines.map_or(usize::MAX, |[front, _]| front);
         let mut accumulators = start;
-        for values in rest.load_some(&mut block, most).chunks(N) {
-            step(&mut accumulators, &pad_line(values, pad));
+        let (lines, few) = rest.load_some(&mut block, most).as_chunks::<N>();
+        for line in lines {
+            step(&mut accumulators, line);
+        }
+        if !few.is_empty() {
+            step(&mut accumulators, &pad_line(few, pad));
         }
         total.push(collect(accumulators));
     }
@@ -363,8 +367,16 @@ pub(super) unsafe fn reduce_pairs<
         let a = rest.load_some(&mut block, most);
         let b = others.load_exactly(&mut second, a.len());
         let mut accumulators = start;
-        for (a, b) in a.chunks(N).zip(b.chunks(N)) {
-            step(&mut accumulators, &pad_line(a, pad), &pad_line(b, pad));
+        let ((lines, few), (others, few_others)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
+        for (a, b) in lines.iter().zip(others) {
+            step(&mut accumulators, a, b);
+        }
+        if !few.is_empty() {
+            step(
+                &mut accumulators,
+                &pad_line(few, pad),
+                &pad_line(few_others, pad),
+            );
         }
         total.push(collect(accumulators));
     }

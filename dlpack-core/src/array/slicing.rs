@@ -11,8 +11,8 @@ use crate::Error;
 use crate::array::rank::Rank;
 use crate::array::write::{ArrayMut, SizedArrayMut};
 use crate::array::{Array, ArrayElement};
-use crate::layout::Dims;
 use crate::layout::views::{LayoutView, axis_size, range_of, single_index};
+use crate::layout::{Dims, extent};
 use crate::tensor::item_offsets::ItemOffsets;
 
 /// A part of an array, which borrows from a view. It dereferences to an [`Array`], which has the methods that read.
@@ -202,6 +202,43 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         ))
     }
 
+    /// The array with another shape, in which elements repeat along axes that it does not have or that have size 1, as NumPy
+    /// broadcasts.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let row = View::<u8, [i64; 1]>::new(vec![1_u8, 2, 3].into_dlpack()?)?;
+    /// assert_eq!(row.broadcast_to([2, 3])?.to_vec()?, [1, 2, 3, 1, 2, 3]);
+    ///
+    /// assert!(row.broadcast_to([3, 2]).is_err());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broadcast`] if an axis has a size other than 1 and that of `shape`, or if `shape` has fewer axes;
+    /// [`Error::TooLarge`].
+    pub fn broadcast_to<const M: usize>(
+        &self,
+        shape: [usize; M],
+    ) -> Result<Part<'_, T, [i64; M]>, Error>
+    where
+        [i64; M]: Rank,
+    {
+        let (own, steps) = (self.shape.as_ref(), self.strides.as_ref());
+        let (shape, strides) = broadcast_layout(own, steps, shape)?;
+        let bytes = extent::count_items(&shape)
+            .and_then(|len| len.checked_mul(size_of::<T>().max(1) as i64))
+            .and_then(|bytes| isize::try_from(bytes).ok());
+        bytes.ok_or_else(|| Error::too_large(&shape))?;
+        Ok(self.make_part(
+            0,
+            <[i64; M]>::from_slice(&shape)?,
+            <[i64; M]>::from_slice(&strides)?,
+        ))
+    }
+
     /// A part with all elements, for a caller that knows that no other code writes to them. It has [`Array::as_slice`].
     ///
     /// ```
@@ -278,6 +315,32 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         let indices = 0..axis_size(axis, self.shape.as_ref())?;
         Ok(indices.map(move |index| self.index(axis, index).expect("an index of the axis")))
     }
+}
+
+/// Shape and strides of an array that is broadcast to `shape`.
+fn broadcast_layout<const M: usize>(
+    own: &[i64],
+    steps: &[i64],
+    needed: [usize; M],
+) -> Result<([i64; M], [i64; M]), Error> {
+    let mut shape = [0; M];
+    for (axis, (size, &needed)) in shape.iter_mut().zip(&needed).enumerate() {
+        let found = needed as i128;
+        *size = i64::try_from(needed).map_err(|_| Error::BadExtent { axis, found })?;
+    }
+    let Some(added) = M.checked_sub(own.len()) else {
+        return Err(Error::broadcast(own, &shape));
+    };
+    let mut strides = [0; M];
+    for axis in added..M {
+        let (size, stride) = (own[axis - added], steps[axis - added]);
+        if size == shape[axis] {
+            strides[axis] = stride;
+        } else if size != 1 {
+            return Err(Error::broadcast(own, &shape));
+        }
+    }
+    Ok((shape, strides))
 }
 
 /// Copies a list of one number for each axis. Panics if there is no memory for it, in functions that return no error.

@@ -64,8 +64,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// If the index is outside the array.
     #[inline]
     pub fn set(&mut self, index: impl Index<L>, element: T) {
-        let index = index.as_ref();
-        let Some(place) = self.address_of(index) else {
+        let Some(place) = self.address_of(index.as_ref()) else {
             self.panic_outside(index)
         };
         // SAFETY: `address_of` returned the address of an element, which may be written.
@@ -142,7 +141,8 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         Ok(())
     }
 
-    /// Replaces each element by the result of a function, in row-major order.
+    /// Replaces each element by the result of a function. Elements are visited in memory order, which is fastest; for row-major
+    /// order, use [`ArrayMut::update_in_order`].
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -154,6 +154,29 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// ```
     #[doc(alias = "iter_mut")]
     pub fn update(&mut self, change: impl FnMut(T) -> T) {
+        T::Access::run_task(ChangeAll {
+            array: self,
+            change: Update(change),
+            in_memory_order: true,
+        });
+    }
+
+    /// Replaces each element by the result of a function, in row-major order. For an array that is not contiguous, this is slower
+    /// than [`ArrayMut::update`].
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut image = ViewMut::<u8, [i64; 2]>::new(vec![[0_u8; 3]; 2].into_dlpack()?)?;
+    /// let mut count = 0;
+    /// image.permute_mut(&[1, 0])?.update_in_order(|_| {
+    ///     count += 1;
+    ///     count
+    /// });
+    /// assert_eq!(image.to_vec()?, [1, 3, 5, 2, 4, 6]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    pub fn update_in_order(&mut self, change: impl FnMut(T) -> T) {
         T::Access::run_task(ChangeAll {
             array: self,
             change: Update(change),

@@ -5,7 +5,7 @@ use core::mem::{align_of, size_of};
 
 use crate::element::Plain;
 use crate::layout::extent;
-use crate::memory::atomic;
+use crate::memory::atomic::{self, LINE};
 use crate::memory::gather::gather;
 
 /// The byte offsets of all items from the first item, in C order of their indices.
@@ -41,6 +41,7 @@ struct RunState<'a> {
 
 impl<'a> ItemOffsets<'a> {
     /// The offsets of the items of a tensor with strides in units of `unit` bytes.
+    #[inline]
     pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
         let items = extent::count_items(shape).unwrap_or(0);
         let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
@@ -84,6 +85,7 @@ impl<'a> ItemOffsets<'a> {
     }
 
     /// Returns the rest of the current run, or the next run: the offset of its first item, and the number of items.
+    #[inline]
     pub(crate) fn next_run(&mut self) -> Option<(isize, usize)> {
         if self.here == 0 && !self.advance_runs(1) {
             return None;
@@ -93,10 +95,42 @@ impl<'a> ItemOffsets<'a> {
         Some(run)
     }
 
+    /// The stride of runs in bytes, if reading one item of `bytes` bytes after another is faster than copying blocks of them. That
+    /// is so for long runs with gaps between their items. If the gaps are larger than a cache line, a block of several short runs
+    /// reads each line fewer times.
+    #[inline]
+    pub(super) fn pitch_of_long_runs(&self, bytes: usize) -> Option<isize> {
+        let long = match self.pitch.unsigned_abs() {
+            0..LINE => LONG_RUN,
+            _ => BLOCK_RUN,
+        };
+        let is_long = self.runs.rest == 0 || self.runs.len >= long;
+        let has_gaps = self.pitch != bytes as isize;
+        (has_gaps && is_long && bytes <= LARGEST_WORDS).then_some(self.pitch)
+    }
+
+    /// Whether the items of each run are contiguous, and all runs are long.
+    #[inline]
+    pub(super) fn has_contiguous_runs(&self, bytes: usize) -> bool {
+        self.pitch == bytes as isize && (self.runs.rest == 0 || self.runs.len >= LONG_RUN)
+    }
+
     /// The offset of the next item, if all items that are left are contiguous elements of `T`.
     #[inline]
     pub(super) fn contiguous_rest<T: Plain>(&self) -> Option<isize> {
         (self.runs.rest == 0 && self.pitch == size_of::<T>() as isize).then_some(self.at)
+    }
+
+    /// The stride within a run, in bytes.
+    #[inline]
+    pub(crate) fn pitch(&self) -> isize {
+        self.pitch
+    }
+
+    /// The offset of the next item and the number of items that are left in its run, without skipping them.
+    #[inline]
+    pub(crate) fn peek_run(&mut self) -> Option<(isize, usize)> {
+        (self.here > 0 || self.advance_runs(1)).then_some((self.at, self.here))
     }
 
     /// Skips items of the current run.
@@ -314,6 +348,15 @@ impl RunState<'_> {
         Some(end.wrapping_add(to_bytes(far, self.unit)))
     }
 }
+
+/// The number of items of a run that is so long that the step to the next run does not matter.
+const LONG_RUN: usize = 16;
+
+/// The number of items of a run that is so long that a block has no more than one or two such runs.
+const BLOCK_RUN: usize = 256;
+
+/// The size of the largest items that are read one by one: two words.
+const LARGEST_WORDS: usize = 16;
 
 /// Converts a number of items, which is never negative.
 fn to_count(items: i64) -> usize {

@@ -1,12 +1,14 @@
 //! Iteration over the items of a tensor, in blocks where possible. Shared memory is read by atomic loads.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
+use alloc::vec::Vec;
+use core::cmp::min;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
-use crate::memory::atomic::{self, LINE_ALIGNMENT};
+use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
 use crate::tensor::array_element::{ArrayElement, ElementAccess};
 use crate::tensor::item_offsets::ItemOffsets;
 
@@ -82,6 +84,26 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
             }
             return result;
         }
+        if let Some(pitch) = self.positions.pitch_of_long_runs(size_of::<S>()) {
+            while let Some((start, len)) = self.positions.next_run() {
+                let mut item = self.data.wrapping_offset(start);
+                for _ in 0..len {
+                    // SAFETY: `next_run` only returns items of the tensor, `pitch` bytes apart, and these are values of `S`.
+                    result = f(result, unsafe {
+                        S::Access::read_element(item.cast(), true)
+                    });
+                    item = item.wrapping_offset(pitch);
+                }
+            }
+            return result;
+        }
+        if Batch::<S>::ITEMS > 0 && self.positions.has_contiguous_runs(size_of::<S>()) {
+            while let Some((start, len)) = self.positions.next_run() {
+                // SAFETY: `next_run` returned contiguous items of the tensor, and these are values of `S`.
+                result = unsafe { fold_run(self.data.wrapping_offset(start), len, result, &mut f) };
+            }
+            return result;
+        }
         let mut block = MaybeUninit::<ItemBuffer<S>>::uninit();
         let items = block.as_mut_ptr().cast::<S>();
         while self.positions.remaining_items() > 0 {
@@ -97,6 +119,81 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
         }
         result
     }
+}
+
+/// Folds contiguous items of shared memory: whole batches, and before and after them fewer items at a time.
+///
+/// # Safety
+///
+/// `start` is the address of `len` items of type `S` of a viewed tensor, which the CPU can read. `Batch::<S>::ITEMS` is not 0.
+#[inline(always)]
+unsafe fn fold_run<S: ArrayElement, B>(
+    start: *const u8,
+    len: usize,
+    init: B,
+    f: &mut impl FnMut(B, S) -> B,
+) -> B {
+    let (mut result, mut next, mut left) = (init, start, len);
+    let mut batch = MaybeUninit::<Batch<S>>::uninit();
+    let items = batch.as_mut_ptr().cast::<S>();
+    let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
+    let mut few = front / size_of::<S>();
+    if front % size_of::<S>() != 0 {
+        few = Batch::<S>::ITEMS;
+    }
+    while left > 0 {
+        if few == 0 && left >= Batch::<S>::ITEMS {
+            for line in (0..BATCH).step_by(LINE) {
+                let to = items.cast::<u8>().wrapping_add(line);
+                // SAFETY: `next` is aligned for lines after the first few items, and a batch of items is left there.
+                unsafe { atomic::load_line(next.wrapping_add(line), to) };
+            }
+            // SAFETY: the loop has written all items of the batch.
+            unsafe { S::Access::make_values(items, Batch::<S>::ITEMS) };
+            for index in 0..Batch::<S>::ITEMS {
+                // SAFETY: the items of the batch are initialised values of `S`.
+                result = f(result, unsafe { items.wrapping_add(index).read() });
+            }
+            next = next.wrapping_add(BATCH);
+            left -= Batch::<S>::ITEMS;
+            continue;
+        }
+        let count = match few {
+            0 => left,
+            _ => min(few, left),
+        };
+        // SAFETY: `count` items are left at `next`, and the batch has capacity for them.
+        unsafe { S::Access::load_elements(next, items, count) };
+        for index in 0..count {
+            // SAFETY: `load_elements` has written `count` values of `S`.
+            result = f(result, unsafe { items.wrapping_add(index).read() });
+        }
+        next = next.wrapping_add(count * size_of::<S>());
+        left -= count;
+        if front % size_of::<S>() == 0 {
+            few = 0;
+        }
+    }
+    result
+}
+
+/// The number of bytes that [`fold_run`] loads at a time.
+const BATCH: usize = 8 * LINE;
+
+/// Space for the items of a few cache lines.
+#[repr(C, align(64))]
+union Batch<T> {
+    one: [ManuallyDrop<MaybeUninit<T>>; 0],
+    many: [MaybeUninit<u8>; BATCH],
+}
+
+impl<T> Batch<T> {
+    /// The number of items; 0 if a line would split one.
+    const ITEMS: usize = match size_of::<T>() {
+        0 => 0,
+        bytes if LINE % bytes == 0 && align_of::<T>() <= LINE => BATCH / bytes,
+        _ => 0,
+    };
 }
 
 impl<S: Plain> Items<'_, S> {
@@ -115,6 +212,27 @@ impl<S: Plain> Items<'_, S> {
         if let Some(last) = count.checked_sub(1) {
             self.positions.nth(last);
         }
+    }
+
+    /// Copies all items to a vector.
+    pub(super) fn copy_to_vec(mut self) -> Vec<S> {
+        let len = self.len();
+        let mut items = Vec::<S>::with_capacity(len);
+        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        let mut done = 0;
+        while done < len {
+            let (from, shared) = (self.data, self.shared);
+            let to = items.as_mut_ptr().wrapping_add(done).cast();
+            // SAFETY: each item of the tensor is `scalars` units of `positions`, and `to` has capacity for the rest of `len`.
+            let more = unsafe { (self.positions).copy_next(from, scalars, to, len - done, shared) };
+            assert!(more > 0, "as many items as the positions count");
+            done += more;
+        }
+        // SAFETY: the loop has written the bytes of `len` items to the vector, which no other code accesses.
+        unsafe { make_values(items.as_mut_ptr(), len) };
+        // SAFETY: `make_values` has made `len` values of `S`.
+        unsafe { items.set_len(len) };
+        items
     }
 
     /// Loads the next `count` items to the front of an array.
