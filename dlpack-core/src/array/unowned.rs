@@ -43,9 +43,9 @@ pub struct UnownedArray<T, L> {
 }
 
 /// The task of [`UnownedArray::from_tensor`]. A tensor has no records.
-struct FromTensor<'a, L>(&'a Managed, bool, PhantomData<L>);
+struct TensorTask<'a, L>(&'a Managed, bool, PhantomData<L>);
 
-impl<T: ArrayElement, L: Rank> ElementTask<T> for FromTensor<'_, L> {
+impl<T: ArrayElement, L: Rank> ElementTask<T> for TensorTask<'_, L> {
     type Output = Result<UnownedArray<T, L>, Error>;
 
     #[inline(always)]
@@ -69,9 +69,9 @@ impl<T: ArrayElement, L: Rank> ElementTask<T> for FromTensor<'_, L> {
 }
 
 /// The task of [`UnownedArray::from_strided`].
-struct FromStrided<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
+struct StridedTask<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
 
-impl<T: ArrayElement, L: Rank> ElementTask<T> for FromStrided<'_, '_, L> {
+impl<T: ArrayElement, L: Rank> ElementTask<T> for StridedTask<'_, '_, L> {
     type Output = Option<UnownedArray<T, L>>;
 
     #[inline(always)]
@@ -117,7 +117,7 @@ impl<T: ArrayElement, L: Rank> UnownedArray<T, L> {
     /// The errors of [`View::new`], or of [`ViewMut::new`] if it `writes`.
     #[inline(always)]
     pub fn from_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
-        T::Access::run_task(FromTensor(tensor, writes, PhantomData))
+        T::Access::run_task(TensorTask(tensor, writes, PhantomData))
     }
 
     /// The array in host memory that another protocol describes, for writing if it `writes`. Other code may write to it too.
@@ -128,7 +128,7 @@ impl<T: ArrayElement, L: Rank> UnownedArray<T, L> {
     #[must_use]
     #[inline(always)]
     pub fn from_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
-        T::Access::run_task(FromStrided(array, writes, PhantomData))
+        T::Access::run_task(StridedTask(array, writes, PhantomData))
     }
 
     /// The array of records in host memory that another protocol describes, for writing if it `writes`. Other code may write the

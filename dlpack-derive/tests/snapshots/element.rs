@@ -16,9 +16,21 @@ impl ::dlpack_core::__private::Homogeneous for Point {
         &'fields self,
         walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkOf<'fields, Self> {
-        let walk = walk.field(&self.x, ::dlpack_core::__private::describe_element_field::<Self, f32>());
-        let walk = walk.field(&self.y, ::dlpack_core::__private::describe_element_field::<Self, f32>());
-        let walk = walk.field(&self.z, ::dlpack_core::__private::describe_element_field::<Self, f32>());
+        let walk = walk
+            .field(
+                &self.x,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
+        let walk = walk
+            .field(
+                &self.y,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
+        let walk = walk
+            .field(
+                &self.z,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         walk
     }
     fn walk_fields_mut<'fields>(
@@ -26,18 +38,30 @@ impl ::dlpack_core::__private::Homogeneous for Point {
         walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkMutOf<'fields, Self> {
         let walk = walk
-            .field(&mut self.x, ::dlpack_core::__private::describe_element_field::<Self, f32>());
+            .field(
+                &mut self.x,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         let walk = walk
-            .field(&mut self.y, ::dlpack_core::__private::describe_element_field::<Self, f32>());
+            .field(
+                &mut self.y,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         let walk = walk
-            .field(&mut self.z, ::dlpack_core::__private::describe_element_field::<Self, f32>());
+            .field(
+                &mut self.z,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         walk
     }
     fn build_from(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
-            x: source.next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
-            y: source.next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
-            z: source.next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
+            x: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
+            y: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
+            z: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
         }
     }
 }

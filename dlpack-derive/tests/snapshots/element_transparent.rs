@@ -14,7 +14,11 @@ impl<T: Element> ::dlpack_core::__private::Homogeneous for Pixel<T> {
         &'fields self,
         walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkOf<'fields, Self> {
-        let walk = walk.field(&self.0, ::dlpack_core::__private::describe_element_field::<Self, [T; 3]>());
+        let walk = walk
+            .field(
+                &self.0,
+                ::dlpack_core::__private::describe_element_field::<Self, [T; 3]>(),
+            );
         walk
     }
     fn walk_fields_mut<'fields>(
@@ -22,12 +26,16 @@ impl<T: Element> ::dlpack_core::__private::Homogeneous for Pixel<T> {
         walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkMutOf<'fields, Self> {
         let walk = walk
-            .field(&mut self.0, ::dlpack_core::__private::describe_element_field::<Self, [T; 3]>());
+            .field(
+                &mut self.0,
+                ::dlpack_core::__private::describe_element_field::<Self, [T; 3]>(),
+            );
         walk
     }
     fn build_from(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
-            0: source.next(::dlpack_core::__private::describe_element_field::<Self, [T; 3]>()),
+            0: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, [T; 3]>()),
         }
     }
 }
