@@ -116,6 +116,11 @@ fn reduced(bytes: usize, size: &str, row: Row<'_>) {
         &mut || _ = black_box(black_box(&slice).iter().copied().max()),
     );
     row(
+        format!("iter().max(), u8, {size}"),
+        &mut || _ = black_box(black_box(&ours).iter().max()),
+        &mut || _ = black_box(black_box(&slice).iter().copied().max()),
+    );
+    row(
         format!("sum(), u8, {size}"),
         &mut || _ = black_box(black_box(&ours).sum()),
         &mut || _ = black_box(black_box(&slice).iter().map(|&x| u64::from(x)).sum::<u64>()),
@@ -132,6 +137,18 @@ fn reduced(bytes: usize, size: &str, row: Row<'_>) {
         format!("max(), f32, {size}"),
         &mut || _ = black_box(black_box(&ours).max()),
         &mut || _ = black_box(black_box(&slice).iter().copied().fold(f32::MIN, f32::max)),
+    );
+    let numbers: Vec<i32> = (0..slice.len() as i32).collect();
+    let ours_i32 = view(&numbers, [numbers.len()]);
+    row(
+        format!("iter().sum(), f32, {size}"),
+        &mut || _ = black_box(black_box(&ours).iter().sum::<f32>()),
+        &mut || _ = black_box(black_box(&slice).iter().sum::<f32>()),
+    );
+    row(
+        format!("iter().max(), i32, {size}"),
+        &mut || _ = black_box(black_box(&ours_i32).iter().max()),
+        &mut || _ = black_box(black_box(&numbers).iter().copied().max()),
     );
     let other = view(&slice, [slice.len()]);
     let peer = peer
@@ -275,6 +292,7 @@ fn strided(row: Row<'_>) {
     let slice: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
     let mut ours = view_mut(&slice, [height, width]);
     let second = view(&slice, [height, width / 2, 2]);
+    let mut pairs = view_mut(&slice, [height, width / 2, 2]);
     let second = second.index(2, 0).expect("of two");
     let mut peer =
         ndarray::Array2::from_shape_vec((height, width), slice.clone()).expect("two axes");
@@ -313,6 +331,17 @@ fn strided(row: Row<'_>) {
         },
     );
     row(
+        "update, a[:, ::2]".into(),
+        &mut || {
+            let mut steps = black_box(&mut pairs).index_mut(2, 0).expect("of two");
+            steps.update(|x| x * 0.5 + 1.0);
+        },
+        &mut || {
+            let mut steps = black_box(&mut peer).slice_mut(ndarray::s![.., ..;2]);
+            steps.map_inplace(|x| *x = *x * 0.5 + 1.0);
+        },
+    );
+    row(
         "fill, transposed".into(),
         &mut || {
             let mut turned = black_box(&mut ours).permute_mut(&[1, 0]).expect("two axes");
@@ -335,6 +364,89 @@ fn strided(row: Row<'_>) {
                 .expect("one shape")
         },
         &mut || black_box(&mut peer).assign(&black_box(turned_peer).reversed_axes()),
+    );
+    row(
+        "for (x, y) in a.zip(&b), sum of products".into(),
+        &mut || {
+            let mut sum = 0.0;
+            for (x, y) in black_box(&a).zip(black_box(&ours)).expect("one shape") {
+                sum += x * y;
+            }
+            black_box(sum);
+        },
+        &mut || {
+            let mut sum = 0.0;
+            Zip::from(black_box(b))
+                .and(black_box(&peer))
+                .for_each(|x, y| sum += x * y);
+            black_box(sum);
+        },
+    );
+    row(
+        "a.zip(&b).map().sum()".into(),
+        &mut || {
+            let pairs = black_box(&a).zip(black_box(&ours)).expect("one shape");
+            black_box(pairs.map(|(x, y)| x * y).sum::<f32>());
+        },
+        &mut || {
+            let mut sum = 0.0;
+            Zip::from(black_box(b))
+                .and(black_box(&peer))
+                .for_each(|x, y| sum += x * y);
+            black_box(sum);
+        },
+    );
+    row(
+        "a.zip(&b.transpose()).map().sum()".into(),
+        &mut || {
+            let other = black_box(&turned).transpose();
+            let pairs = black_box(&a).zip(&other).expect("one shape");
+            black_box(pairs.map(|(x, y)| x * y).sum::<f32>());
+        },
+        &mut || {
+            let mut sum = 0.0;
+            Zip::from(black_box(b))
+                .and(black_box(turned_peer).reversed_axes())
+                .for_each(|x, y| sum += x * y);
+            black_box(sum);
+        },
+    );
+    row(
+        "for x in &a, f32".into(),
+        &mut || {
+            let mut sum = 0.0;
+            for x in black_box(&a) {
+                sum += x;
+            }
+            black_box(sum);
+        },
+        &mut || {
+            let mut sum = 0.0;
+            for &x in &black_box(b) {
+                sum += x;
+            }
+            black_box(sum);
+        },
+    );
+    let line = view(&slice[..width], [width]);
+    let line_peer = ndarray::ArrayView1::from(&slice[..width]);
+    row(
+        "broadcast_to().zip(&b).map().sum()".into(),
+        &mut || {
+            let lines = black_box(&line)
+                .broadcast_to([height, width])
+                .expect("one width");
+            let pairs = lines.zip(black_box(&a)).expect("one shape");
+            black_box(pairs.map(|(x, y)| x * y).sum::<f32>());
+        },
+        &mut || {
+            let lines = black_box(&line_peer).broadcast((height, width));
+            let mut sum = 0.0;
+            Zip::from(lines.expect("one width"))
+                .and(black_box(&b))
+                .for_each(|x, y| sum += x * y);
+            black_box(sum);
+        },
     );
     row(
         "zip of two views, sum of products".into(),

@@ -1,6 +1,6 @@
-//! Arrays of one element type and one rank, over tensors of anybody: to read, to write, and to cut.
+//! Typed arrays over the memory of a tensor: one element type and one rank, to read, write, slice and reduce.
 //!
-//! What a tensor is was asked once, when the array was made. From then on there is nothing to refuse but an index.
+//! Data type, rank and device are checked once, when a view is made. After that only indices and shapes are checked.
 //!
 //! ```text
 //! Managed ──[ View::new ]─────> View ────deref──> Array ───┬── at, iter, to_vec, as_slice
@@ -10,90 +10,96 @@
 //!                                                          └── rows_mut, slice_mut ──> PartMut ─deref──> ArrayMut
 //! ```
 //!
-//! An `Array` says where elements are and nothing of what keeps them. So it is only ever reached through a reference to
-//! what does: a view, which has the tensor, or a part, which has a borrow of it.
+//! An `Array` has the address, shape and strides of elements, but does not keep them alive. So no function returns one by value:
+//! code reaches it by a reference to a view, which owns the tensor, or to a part, which borrows from a view.
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | `Array`, and how one is made of a tensor: type, rank and the axes of an element are checked |
-//! | `rank` | the lists in which a rank keeps its extents, and what an index is |
-//! | `read` | what any array can be asked |
-//! | `reduce` | sums, extremes and products of elements, by `numbers`: how numbers are added and compared |
-//! | `cut` | parts: slices, rows, single indices, other axes; the arithmetic of it is `layout::views` |
-//! | `write` | arrays that may be written |
-//! | `in_place` | changes elements where they lie: by cache lines, or by blocks |
-//! | `view` | the two that own their tensor, or what else keeps the memory |
-//! | `found` | what a binding makes them of: arrays of tensors, or of what another protocol describes in bytes |
-#![expect(unsafe_code, reason = "says which addresses threads may share")]
+//! | this one | `Array`, and the checks that make one from a tensor |
+//! | `rank` | the type of shape and strides for each rank, and the type of an index |
+//! | `read` | shape and strides, single elements, iteration and copies |
+//! | `as_slice` | slices, and what matrices of other crates need to borrow the memory |
+//! | `zip` | iterates over two arrays at once |
+//! | `reduce` | `sum`, `min`, `max` and `dot`; `numbers` defines how each type of number is added and compared |
+//! | `slicing` | parts: slices, rows, single indices, transposes and reshapes; `layout::views` computes them |
+//! | `write` | `ArrayMut`: `set`, `fill`, `update` and copies |
+//! | `in_place` | the loops of `write`, by cache lines or by blocks |
+//! | `view` | `View` and `ViewMut`, which own the tensor or another keeper of the memory |
+//! | `unowned` | arrays that a binding found in a tensor or in a buffer, before a view keeps the memory alive |
+#![expect(unsafe_code, reason = "declares which arrays threads may share")]
 
-pub(crate) mod cut;
-pub(crate) mod found;
+pub(crate) mod as_slice;
 pub(crate) mod in_place;
 pub(crate) mod numbers;
 pub(crate) mod rank;
 pub(crate) mod read;
 pub(crate) mod reduce;
+pub(crate) mod slicing;
+pub(crate) mod unowned;
 pub(crate) mod view;
 pub(crate) mod write;
+pub(crate) mod zip;
 
 pub use crate::tensor::array_element::ArrayElement;
-pub use cut::{Part, PartMut};
 pub use numbers::Number;
 pub use rank::{Index, Rank};
+pub use slicing::{Part, PartMut};
 
 pub use view::{View, ViewMut};
 pub use write::ArrayMut;
+pub use zip::Pairs;
 
 use core::{fmt, marker::PhantomData};
 
 use crate::element::Plain;
 use crate::layout::{extent, span::Span};
-use crate::tensor::array_element::Access;
+use crate::tensor::array_element::ElementAccess;
 use crate::{Element, Error, Order, TensorRef};
 
-/// Elements of type `T` over the axes of `L`: `[i64; N]` for `N` of them, [`Dims`](crate::layout::Dims) for any number.
+/// Elements of type `T`, with shape and strides of type `L`: `[i64; N]` for `N` axes, [`Dims`](crate::layout::Dims) for any
+/// number.
 ///
-/// All that can be read of a [`View`], a [`ViewMut`] or a [`Part`], which lead here.
+/// It has the methods that read. [`View`], [`ViewMut`] and [`Part`] dereference to it.
 ///
-/// # Others may write meanwhile
+/// # Concurrent writes
 ///
-/// Memory that comes from Python belongs to several. What is read here while somebody writes there is a mixture of old
-/// and new values, in no particular order, and nothing worse ([why](crate::soundness#who-may-write)). So elements come
-/// out as values, and a slice only where nobody else can write.
+/// Python code may write to memory that it passed to Rust. An element that is read during a write has the old value or the new
+/// one, or bytes of both; nothing else can go wrong ([why](crate::soundness#who-may-write)). So elements are returned by value,
+/// and as a slice only if no other code can write.
 pub struct Array<T, L> {
     data: *mut u8,
-    /// The extents, without those of the element.
+    /// The shape, without the axes of the element.
     shape: L,
-    /// How many scalars lie between neighbours.
+    /// The strides, in units of [`Self::UNIT`] bytes.
     strides: L,
-    /// Others may write.
+    /// Whether other code may write to the memory. Elements are then read and written by the functions of `memory/atomic.rs`.
     shared: bool,
     elements: PhantomData<T>,
 }
 
-// SAFETY: an `Array` is reached by reference only, and through it elements are read: plain numbers, in memory that nobody
-// writes, or as `memory/atomic.rs` does.
+// SAFETY: a shared reference to an `Array` only reads elements. They are plain numbers, in memory without writers or read by
+// `memory/atomic.rs`.
 unsafe impl<T: ArrayElement, L: Sync> Sync for Array<T, L> {}
-// SAFETY: as above; it is an address and numbers.
+// SAFETY: an `Array` is an address and numbers, and elements are `Send` (`ArrayElement`).
 unsafe impl<T: ArrayElement, L: Send> Send for Array<T, L> {}
 
 impl<T: Plain, L: Rank> Array<T, L> {
-    /// The array that a tensor is, for the processor.
+    /// The array of a tensor in host memory.
     ///
     /// # Errors
     ///
-    /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
-    pub(crate) fn of(tensor: &TensorRef<'_>) -> Result<Self, Error> {
+    /// Another data type or rank, an element whose items are not contiguous, or memory that the CPU cannot read.
+    pub(crate) fn from_tensor(tensor: &TensorRef<'_>) -> Result<Self, Error> {
         tensor.check_host_readable()?;
-        Self::anywhere(tensor)
+        Self::from_device_tensor(tensor)
     }
 
-    /// The same wherever it lies. Who has such an array must not read by it what the processor cannot read.
+    /// The array of a tensor on any device. The caller must not read elements that the CPU cannot read.
     ///
     /// # Errors
     ///
-    /// Another data type or rank, or an element with gaps.
-    pub(crate) fn anywhere(tensor: &TensorRef<'_>) -> Result<Self, Error> {
+    /// Another data type or rank, or an element whose items are not contiguous.
+    pub(crate) fn from_device_tensor(tensor: &TensorRef<'_>) -> Result<Self, Error> {
         let in_groups = tensor.split_into_groups::<T>()?;
         let tensor = in_groups
             .as_ref()
@@ -113,7 +119,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         {
             return Err(tensor.not_contiguous());
         }
-        let (lists, strides) = (L::of(shape)?, L::of(strides)?);
+        let (lists, strides) = (L::from_slice(shape)?, L::from_slice(strides)?);
         Ok(Self {
             data: tensor.data,
             shape: lists,
@@ -125,8 +131,8 @@ impl<T: Plain, L: Rank> Array<T, L> {
 }
 
 impl<T: ArrayElement, L: Rank> Array<T, L> {
-    /// Other elements of the same memory.
-    fn at_lists<M>(&self, first: isize, shape: M, strides: M) -> Array<T, M> {
+    /// An array of other elements of the same memory. `first` is the offset of its first element in units of [`Self::UNIT`] bytes.
+    fn with_layout<M>(&self, first: isize, shape: M, strides: M) -> Array<T, M> {
         Array {
             data: self.data.wrapping_offset(first * Self::UNIT),
             shape,
@@ -136,17 +142,17 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         }
     }
 
-    /// The bytes of a scalar, which is what strides count; a record counts in single bytes.
+    /// The unit of strides in bytes: the size of a scalar, or 1 for records.
     const UNIT: isize = T::Access::UNIT as isize;
 
-    /// The scalars in an element.
+    /// The size of an element in units of [`Self::UNIT`] bytes.
     const SCALARS: i64 = match T::Access::UNIT {
         0 => 1,
         bytes => (size_of::<T>() / bytes) as i64,
     };
 }
 
-/// Where the elements of an array lie.
+/// The bytes that the elements of an array occupy.
 #[inline]
 fn span_of<T: ArrayElement, L: Rank>(array: &Array<T, L>) -> Span {
     Span::new(
@@ -161,17 +167,17 @@ fn span_of<T: ArrayElement, L: Rank>(array: &Array<T, L>) -> Span {
 impl<T: ArrayElement, L: Rank> fmt::Debug for Array<T, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Array")
-            .field("dtype", &Described::<T>(PhantomData))
+            .field("dtype", &ElementDebug::<T>(PhantomData))
             .field("shape", &self.shape.as_ref())
             .field("strides", &self.strides.as_ref())
             .finish_non_exhaustive()
     }
 }
 
-/// The data type of elements, or the names of their fields, for `{:?}`.
-struct Described<T>(PhantomData<T>);
+/// Formats the data type of elements, or the names of their fields.
+struct ElementDebug<T>(PhantomData<T>);
 
-impl<T: ArrayElement> fmt::Debug for Described<T> {
+impl<T: ArrayElement> fmt::Debug for ElementDebug<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match T::Access::RECORD {
             None => T::Access::DTYPE.fmt(f),

@@ -12,14 +12,14 @@
 //! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain) |
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
-//! | view such memory without a tensor, and make one later | [`Found`], [`View::into_tensor`](crate::array::View::into_tensor) |
+//! | view such memory without a tensor, and make one later | [`UnownedArray`], [`View::into_tensor`](crate::array::View::into_tensor) |
 //! | export a view of a tensor | [`apply_picks`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
 //! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
-//! | view a structured array | [`Found::of_records`], [`Access`] |
+//! | view a structured array | [`UnownedArray::from_records`], [`ElementAccess`] |
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
 //! | get the device of a tensor's data, in the fewest instructions | [`device_of`] |
 //! | get the `stream` value that requests no ordering | [`unordered_stream`] |
@@ -27,18 +27,18 @@
 //! | pass a tensor to code that may keep it even if it fails | [`Offer`] |
 //! | implement `current_work_stream` of the exchange API table | [`current_stream`](fn@current_stream) |
 //! | implement the allocator of that table | [`zeroed_like`] |
-//! | read a struct that another producer filled, without taking ownership | [`aligned`](fn@aligned), [`list_at`](fn@list_at) |
+//! | read a struct that another producer filled, without taking ownership | [`check_aligned`](fn@check_aligned), [`list_at`](fn@list_at) |
 //! | print the numbers of a tensor of any data type | [`numbers`](fn@numbers) |
 //! | format an error when memory may be exhausted | [`text`](fn@text) |
 //! | find the Python exception for an error, with the feature `pyo3` | `exception` |
-//! | prevent overlap of arrays that are lent as plain slices | [`LeaseTable`], with the [`Span`] of each array from [`Found::span`] |
+//! | prevent overlap of arrays that are lent as plain slices | [`LeaseTable`], with the [`Span`] of each array from [`UnownedArray::span`] |
 //! | release a lock while the crate waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding. This module changes with its needs, even in minor releases.
 
 mod leases;
 
-pub use crate::array::found::Found;
+pub use crate::array::unowned::UnownedArray;
 pub use crate::describe::record::Records;
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
@@ -61,8 +61,8 @@ pub use crate::layout::views::Pick;
 pub use crate::stream::link::{around_blocking, current_stream};
 #[cfg(feature = "streams")]
 pub use crate::stream::{order::current_stream, visit::around_blocking};
-pub use crate::tensor::array_element::{Access, ByAccess};
-pub use crate::tensor::foreign::{aligned, list_at};
+pub use crate::tensor::array_element::{ElementAccess, ElementTask};
+pub use crate::tensor::foreign::{check_aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};
-pub use crate::tensor::numbers::{Number, Numbers, numbers};
+pub use crate::tensor::numbers::{AnyNumber, Numbers, copy_numbers};
 pub use leases::{LeaseTable, Leases, TableLock};

@@ -1,4 +1,4 @@
-//! Which Rust types are elements of a tensor, and what axes and items they have.
+//! The Rust types that are elements of a tensor, and their data types and axes.
 //!
 //! ```text
 //! u8, f32, bool ─── item ────────────────────┐
@@ -10,8 +10,8 @@
 //! | file | job |
 //! |---|---|
 //! | this one | `Element` and `Plain`, the numbers and their arrays |
-//! | `axes` | the axes that an element has of its own |
-//! | `homogeneous` | how a struct of equal scalars proves to be an element |
+//! | `axes` | the axes that an element adds to the shape |
+//! | `homogeneous` | checks that a struct of equal scalars is an element |
 //! | `groups` | small floats that share bytes |
 //! | `fields` | the layout of a struct of different scalars |
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
@@ -29,12 +29,12 @@ use core::slice;
 
 use crate::DataType;
 
-/// A type whose values lie in memory as one or more equal DLPack items.
+/// A type whose values consist of one or more DLPack items of one data type.
 ///
 /// Implemented for the integers, the floats, `bool`, arrays of elements and groups of small floats
 /// that share bytes, such as [`F4E2M1FNx2`]; with a feature of the same name for the numbers
 /// of `half`, `num-complex` and `microfloat`, and for the vectors and matrices of `glam` and `nalgebra`.
-/// `#[derive(Element)]` adds `#[repr(C)]` structs of equal scalars; by hand nobody can implement it.
+/// `#[derive(Element)]` implements it for `#[repr(C)]` structs of equal scalars. It cannot be implemented by hand.
 ///
 /// ```
 /// use dlpack_core::{DLPack, Element};
@@ -50,8 +50,7 @@ use crate::DataType;
 ///
 /// # Safety
 ///
-/// Where [`Element::verify`] returns for a slice (it does for every slice of a type that is one by
-/// itself, and looks at the fields of a derived one):
+/// If [`Element::verify_values`] returns for a slice (always, except for structs with the derive, whose fields it checks):
 ///
 /// 1. Every byte of every value is initialised, and holds `size_of::<Self>() * 8 /
 ///    DTYPE.itemsize_bits()` items of `DTYPE`, placed as `TRAILING` says.
@@ -66,7 +65,7 @@ use crate::DataType;
     note = "each row of a `Vec<Vec<T>>` is a separate allocation: store all elements in one `Vec<T>`, and declare the shape in a struct with `#[derive(DLPack)]`"
 )]
 pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
-    /// The type that the innermost items are.
+    /// The type of a single item.
     type Scalar: Plain<Scalar = Self::Scalar>;
 
     /// The data type of the items.
@@ -75,30 +74,30 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
     /// The axes that this element adds behind those of the tensor.
     const TRAILING: Axes = Axes::NONE;
 
-    /// Whether every bit pattern is a value: what decides that the memory may be written as another type.
+    /// Whether every bit pattern is a value. If so, consumers may write any bytes to the memory.
     #[doc(hidden)]
     const ANY_BITS: bool = true;
 
-    /// Whether a value may be made by copying bytes: any items are one, but for what `ANY_BITS` says.
+    /// Whether a value can be made by copying the bytes of any items, except invalid bytes according to `ANY_BITS`.
     #[doc(hidden)]
     const PLAIN: bool = false;
 
-    /// That these values are what the type says; panics if not.
+    /// Checks that the values consist of items as the type declares, and panics otherwise.
     #[doc(hidden)]
     #[inline]
-    fn verify(_: &[Self]) {}
+    fn verify_values(_: &[Self]) {}
 
-    /// The same before they may be written.
+    /// Checks values as [`verify_values`](Self::verify_values) does, before code writes to them.
     #[doc(hidden)]
     #[inline]
-    fn verify_mut(_: &mut [Self]) {}
+    fn verify_values_mut(_: &mut [Self]) {}
 
-    /// One value, taken from the scalars of a tensor.
+    /// Makes a value from the next scalars of a tensor.
     #[doc(hidden)]
-    fn build(source: &mut Source<'_, Self::Scalar>) -> Self;
+    fn build_from(source: &mut Source<'_, Self::Scalar>) -> Self;
 }
 
-/// An [`Element`] that a slice over foreign memory may hold: a number, or an array of numbers.
+/// An [`Element`] that slices over imported memory may have: a number, or an array of numbers.
 ///
 /// Structs that derive `Element` are read with [`TensorRef::to_vec`](crate::TensorRef::to_vec),
 /// which builds each of them.
@@ -115,10 +114,10 @@ pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {
 )]
 pub trait Plain: Element + Copy + sealed::Plain {}
 
-/// An [`Element`] of which every bit pattern is a value: all that have no `bool` in them.
+/// An [`Element`] for which every bit pattern is a value: all elements without a `bool`.
 ///
-/// Memory of such elements may be written where it lies, by consumers that know nothing of Rust. A generic struct whose
-/// data is `writable` needs this bound in place of `Element`.
+/// Consumers in other languages may write to memory of such elements. A generic struct whose data is `writable` needs this bound
+/// instead of `Element`.
 ///
 /// ```
 /// fn may_be_written<T: dlpack_core::element::AnyBits>() {}
@@ -137,14 +136,13 @@ pub trait AnyBits: Element {}
 impl<T: Element<Scalar: sealed::AnyBits>> AnyBits for T {}
 
 pub(crate) mod sealed {
-    /// Closes `Element`: what a tensor is read and written as, by whatever consumer, is proved here for each type, and
-    /// for a struct by its derive.
+    /// Prevents implementations of `Element` outside this crate, whose SAFETY comments prove the contract for each type.
     pub trait Element {}
 
-    /// Closes `Plain`: for which types any bytes are a value is not for others to say.
+    /// Prevents implementations of `Plain` outside this crate.
     pub trait Plain {}
 
-    /// Closes `AnyBits`, which the scalar decides.
+    /// Prevents implementations of `AnyBits` outside this crate. The scalar determines whether an element has it.
     pub trait AnyBits {}
 }
 
@@ -168,12 +166,12 @@ impl<'a, S> Source<'a, S> {
     }
 }
 
-/// Makes elements of types that are a number, or that their own file shows to be laid out like one.
+/// Implements `Element` for numbers, and for types that have the layout of a number, as a comment at each use shows.
 macro_rules! scalars {
     ($($rust:ty => $dtype:expr, $any_bits:tt $(, $trailing:expr)?;)*) => {$(
         // SAFETY: a primitive number is its bytes, all of them initialised, without interior
         // mutability (Rust reference, "Type layout"). Any bytes are a number; a `bool` is 0 or 1 as
-        // the items of its data type are. What holds for other types is said where they are listed.
+        // the items of its data type are. For other types the comment at the use of this macro shows it.
         unsafe impl $crate::element::Element for $rust {
             type Scalar = Self;
             const DTYPE: $crate::dtype::DataType = $dtype;
@@ -182,7 +180,7 @@ macro_rules! scalars {
             const PLAIN: bool = true;
 
             #[inline]
-            fn build(source: &mut $crate::element::Source<'_, Self>) -> Self {
+            fn build_from(source: &mut $crate::element::Source<'_, Self>) -> Self {
                 source.scalar()
             }
         }
@@ -195,17 +193,17 @@ macro_rules! scalars {
 }
 pub(crate) use scalars;
 
-/// What `scalars!` says of every bit pattern, as a trait.
-/// Makes values of bytes that others may have written: anything may lie where a `bool` belongs.
+/// Converts copied bytes to valid elements, in place. Other code may have written any byte where a `bool` is expected.
 ///
 /// # Safety
 ///
-/// At `elements` are the bytes of `count` elements, which are the caller's alone.
+/// `elements` has the initialised bytes of `count` elements, and no other code accesses them.
 #[inline(always)]
 pub(crate) unsafe fn make_values<T: Element>(elements: *mut T, count: usize) {
     if !T::ANY_BITS {
         let (bytes, len) = (elements.cast::<u8>(), count * size_of::<T>());
-        // SAFETY: the caller's promise; what not every byte is a value of is a `bool`, and that is a byte.
+        // SAFETY: by this function's contract these bytes are initialised and unshared. Without `ANY_BITS` all scalars are `bool`,
+        // of one byte each.
         let bytes = unsafe { slice::from_raw_parts_mut(bytes, len) };
         bytes
             .iter_mut()
@@ -213,6 +211,7 @@ pub(crate) unsafe fn make_values<T: Element>(elements: *mut T, count: usize) {
     }
 }
 
+/// Implements `AnyBits` for a scalar of which every bit pattern is a value.
 macro_rules! any_bits {
     (true, $rust:ty) => {
         impl $crate::element::sealed::AnyBits for $rust {}
@@ -258,16 +257,16 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const PLAIN: bool = T::PLAIN;
 
     #[inline]
-    fn verify(values: &[Self]) {
-        T::verify(values.as_flattened());
+    fn verify_values(values: &[Self]) {
+        T::verify_values(values.as_flattened());
     }
 
     #[inline]
-    fn verify_mut(values: &mut [Self]) {
-        T::verify_mut(values.as_flattened_mut());
+    fn verify_values_mut(values: &mut [Self]) {
+        T::verify_values_mut(values.as_flattened_mut());
     }
 
-    fn build(source: &mut Source<'_, Self::Scalar>) -> Self {
-        core::array::from_fn(|_| T::build(source))
+    fn build_from(source: &mut Source<'_, Self::Scalar>) -> Self {
+        core::array::from_fn(|_| T::build_from(source))
     }
 }

@@ -231,6 +231,9 @@ errors! {
         /// The elements are not contiguous, as a slice requires.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: copy it with `to_vec`, or read it with `iter`";
+        /// An array cannot be broadcast to a shape.
+        Broadcast { shape: Vec<i64> = "The shape of the array.", needed: Vec<i64> = "The shape to broadcast to." }
+            => "cannot broadcast shape {shape:?} to shape {needed:?}: from the last axis on, each size must be the same or 1";
         /// A clone of the field marked `owner` does not keep the data alive.
         OwnerElsewhere => "a clone of the field marked `owner` does not hold the memory that is exported";
         /// An allocation failed.
@@ -322,6 +325,14 @@ impl Error {
         Self::from_layout(shape, strides, |shape, strides| Self::Overlap {
             shape,
             strides,
+        })
+    }
+
+    #[cold]
+    pub(crate) fn broadcast(shape: &[i64], needed: &[i64]) -> Self {
+        Self::from_layout(shape, needed, |shape, needed| Self::Broadcast {
+            shape,
+            needed,
         })
     }
 

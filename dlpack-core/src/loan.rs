@@ -139,7 +139,7 @@ pub struct LoanMut<'a> {
 impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
     #[inline]
     fn from(elements: &'a [T]) -> Self {
-        T::verify(elements);
+        T::verify_values(elements);
         let (start, len) = (elements.as_ptr(), elements.len());
         Self::of_memory(LentMemory::new(start, len, Device::CPU, Access::Read))
     }
@@ -148,7 +148,7 @@ impl<'a, T: Element> From<&'a [T]> for Loan<'a> {
 impl<'a, T: Element> From<&'a mut [T]> for LoanMut<'a> {
     #[inline]
     fn from(elements: &'a mut [T]) -> Self {
-        T::verify_mut(elements);
+        T::verify_values_mut(elements);
         let (start, len) = (elements.as_mut_ptr(), elements.len());
         Self::of_memory(LentMemory::new(start, len, Device::CPU, Access::Exclusive))
     }
@@ -260,7 +260,7 @@ impl<'a> Loan<'a> {
     pub(crate) fn of_field<R, F: Element>(rows: &'a [R], field: impl Fn(&'a R) -> &'a F) -> Self {
         let distance = |row: &'a R| {
             let field = field(row);
-            F::verify(core::slice::from_ref(field));
+            F::verify_values(core::slice::from_ref(field));
             let (field, row) = (ptr::from_ref(field), ptr::from_ref(row));
             field.addr().wrapping_sub(row.addr())
         };

@@ -53,7 +53,8 @@ pub use crate::element::Source;
 pub use crate::element::axes::Axes;
 pub use crate::element::fields::{FieldLayout, FieldType, RecordLayout};
 pub use crate::element::homogeneous::{
-    Homogeneous, Part, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf, no_padding, part,
+    FieldDescription, Homogeneous, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf,
+    describe_element_field, no_padding,
 };
 pub use crate::export::extras::{Extras, Shared, of_types};
 pub use crate::export::tensors::SharedTensor;

@@ -16,6 +16,7 @@
 //! | `accessors` | the accessors that `TensorRef` and `Descriptor` share |
 //! | `view` | the elements as a slice or a vector, in a requested order and type; and a copy of all items, by `memory::gather` or `memory::atomic` |
 //! | `items` | iterates over the elements, by atomic loads if the memory is shared with writers |
+//! | `item_offsets` | the offsets of all items, in runs of equal stride; copies items to and from a buffer |
 //! | `array_element` | the elements of typed arrays, including records: how each is read and written |
 //! | `mapped` | collects items by batches, with or without a function |
 //! | `numbers` | converts the items of any dtype to numbers |
@@ -24,6 +25,7 @@ pub(crate) mod accessors;
 pub(crate) mod array_element;
 pub(crate) mod c_struct;
 pub(crate) mod foreign;
+pub(crate) mod item_offsets;
 pub(crate) mod items;
 pub(crate) mod managed;
 pub(crate) mod mapped;

@@ -227,6 +227,11 @@ fn same<T: Plain + PartialEq + core::fmt::Debug, L: Rank>(array: &Array<T, L>, e
     if let Ok(slice) = array.as_slice() {
         assert_eq!(bytes(slice), expected);
     }
+    let mut visited = Vec::new();
+    for element in array {
+        visited.push(element);
+    }
+    assert_eq!(bytes(&visited), expected);
 }
 
 fn reads<T: Plain + PartialEq + core::fmt::Debug>(
@@ -356,7 +361,7 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
     };
     let elements: Vec<T> = (0..len).map(|_| value(dice.draw())).collect();
     let mut other = Vec::new();
-    let expected = match dice.below(6) {
+    let expected = match dice.below(7) {
         0 => {
             array.copy_from_slice(&elements).unwrap();
             assert!(matches!(
@@ -373,7 +378,7 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
         2 => {
             let mut next = elements.iter();
             let mut old = Vec::new();
-            array.update(|element| {
+            array.update_in_order(|element| {
                 old.push(element);
                 *next.next().unwrap()
             });
@@ -408,6 +413,22 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
             put(&elements)
         }
         4 => {
+            // In any order, but each element once.
+            let (old, mut calls) = (array.to_vec().unwrap(), 0);
+            let change = |element: T| {
+                let number = bytes(&[element])
+                    .iter()
+                    .fold(7, |sum, &byte| 31 * sum + u64::from(byte));
+                value(number)
+            };
+            array.update(|element| {
+                calls += 1;
+                change(element)
+            });
+            assert_eq!(calls, len);
+            put(&old.into_iter().map(change).collect::<Vec<_>>())
+        }
+        5 => {
             let mut next = elements.iter();
             for mut row in array.rows_mut() {
                 let len = row.len();

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use dlpack_core::__private0::{
     AssertionMessage, Axes, ElementOf, ExportAssertion, Extras, Facts, Homogeneous, List,
     NamedFacts, Shared, SourceOf, WalkMutOf, WalkOf, Whole as Probed, concat_names, count_names,
-    no_padding, of_types, order, part, share_field,
+    describe_element_field, no_padding, of_types, order, share_field,
 };
 use dlpack_core::layout::Dims;
 use dlpack_core::{
@@ -264,14 +264,14 @@ struct Padded(f32, u32);
 impl Homogeneous for Padded {
     type Scalar = f32;
     const TRAILING: Axes = Axes::of_array(1, Axes::NONE);
-    fn walk<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
-        walk.field(&self.0, part::<Self, f32>())
+    fn walk_fields<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
+        walk.field(&self.0, describe_element_field::<Self, f32>())
     }
-    fn walk_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
-        walk.field(&mut self.0, part::<Self, f32>())
+    fn walk_fields_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
+        walk.field(&mut self.0, describe_element_field::<Self, f32>())
     }
-    fn build(source: &mut SourceOf<'_, Self>) -> Self {
-        Self(source.next(part::<Self, f32>()), 0)
+    fn build_from(source: &mut SourceOf<'_, Self>) -> Self {
+        Self(source.next(describe_element_field::<Self, f32>()), 0)
     }
 }
 

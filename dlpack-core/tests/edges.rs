@@ -608,7 +608,9 @@ fn types_and_orders_by_value() {
 /// Elements in elements are looked at one by one: a value that shows what it is not is found in an array too.
 #[test]
 fn arrays_of_elements_are_verified() {
-    use dlpack_core::__private0::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf, part};
+    use dlpack_core::__private0::{
+        Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf, describe_element_field,
+    };
 
     #[derive(Clone, PartialEq, Debug)]
     struct Liar(f32);
@@ -616,14 +618,14 @@ fn arrays_of_elements_are_verified() {
     impl Homogeneous for Liar {
         type Scalar = f32;
         const TRAILING: Axes = Axes::of_array(1, Axes::NONE);
-        fn walk<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
+        fn walk_fields<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
             walk
         }
-        fn walk_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
+        fn walk_fields_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
             walk
         }
-        fn build(source: &mut SourceOf<'_, Self>) -> Self {
-            Self(source.next(part::<Self, f32>()))
+        fn build_from(source: &mut SourceOf<'_, Self>) -> Self {
+            Self(source.next(describe_element_field::<Self, f32>()))
         }
     }
 
@@ -633,18 +635,18 @@ fn arrays_of_elements_are_verified() {
     impl Homogeneous for Twice {
         type Scalar = f32;
         const TRAILING: Axes = Axes::of_array(2, Axes::NONE);
-        fn walk<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
+        fn walk_fields<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
             let [_, second] = &self.0;
-            walk.field(second, part::<Self, f32>())
-                .field(second, part::<Self, f32>())
+            walk.field(second, describe_element_field::<Self, f32>())
+                .field(second, describe_element_field::<Self, f32>())
         }
-        fn walk_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
+        fn walk_fields_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
             let [first, second] = &mut self.0;
-            walk.field(second, part::<Self, f32>())
-                .field(first, part::<Self, f32>())
+            walk.field(second, describe_element_field::<Self, f32>())
+                .field(first, describe_element_field::<Self, f32>())
         }
-        fn build(source: &mut SourceOf<'_, Self>) -> Self {
-            Self([source.next(part::<Self, f32>()), 0.0])
+        fn build_from(source: &mut SourceOf<'_, Self>) -> Self {
+            Self([source.next(describe_element_field::<Self, f32>()), 0.0])
         }
     }
 

@@ -368,16 +368,16 @@ fn axes_that_lie_do_not_lead_outside() {
         type Scalar = F6E2M3FNx4;
         const TRAILING: Axes = Axes::NONE;
 
-        fn walk<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
+        fn walk_fields<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
             walk
         }
 
-        fn walk_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
+        fn walk_fields_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
             walk
         }
 
-        fn build(source: &mut SourceOf<'_, Self>) -> Self {
-            Self(dlpack_core::Element::build(source))
+        fn build_from(source: &mut SourceOf<'_, Self>) -> Self {
+            Self(dlpack_core::Element::build_from(source))
         }
     }
 

@@ -162,6 +162,12 @@ fn collects<T: Plain + PartialEq + core::fmt::Debug>(dtype: DLDataType, trailing
             let results: Vec<Option<T>> = array.iter().map(Some).collect();
             let results: Vec<T> = results.into_iter().flatten().collect();
             assert!(bytes(&results) == expected, "results of {len} at {offset}");
+            let mut folded = Vec::new();
+            array.iter().for_each(|element| folded.push(element));
+            assert!(bytes(&folded) == expected, "folded {len} at {offset}");
+            // Results of the same size.
+            let results: Vec<T> = array.iter().map(|element| element).collect();
+            assert!(bytes(&results) == expected, "items of {len} at {offset}");
             // Any collection, and one that stops early.
             let mut calls = 0;
             let stopped: Option<Vec<T>> = array
@@ -192,15 +198,18 @@ fn collects_of_every_length_and_address() {
 /// The bytes of bools may be any.
 #[test]
 fn collects_of_many_bools() {
-    let mut memory = pattern(300);
+    let mut memory = pattern(700);
     let expected: Vec<bool> = memory.iter().map(|&byte| byte != 0).collect();
     let array =
-        View::<bool, [i64; 1]>::new(import(memory.as_mut_ptr(), BOOL, &[300], &[])).unwrap();
+        View::<bool, [i64; 1]>::new(import(memory.as_mut_ptr(), BOOL, &[700], &[])).unwrap();
     assert_eq!(array.iter().collect::<Vec<bool>>(), expected);
     assert_eq!(
         array.iter().map(|flag| !flag).collect::<Vec<bool>>().len(),
-        300
+        700
     );
+    // Results of another size, from several batches.
+    let numbers: Vec<u32> = array.iter().map(u32::from).collect();
+    assert!(numbers.into_iter().eq(expected.into_iter().map(u32::from)));
     drop(array);
 }
 

@@ -5,7 +5,7 @@
 use core::mem::{offset_of, size_of};
 
 use dlpack_core::array::ArrayElement;
-use dlpack_core::binding::Found;
+use dlpack_core::binding::UnownedArray;
 use dlpack_core::element::{FieldKind, RecordLayout};
 use dlpack_core::{DLPackTensors, DataType, Element, Error, Record};
 
@@ -78,9 +78,15 @@ const UNTOUCHED: u8 = 0xA5;
 fn write<T: ArrayElement + Copy>(records: &[T], pitch: isize) -> Vec<u8> {
     let mut bytes = vec![UNTOUCHED; records.len() * pitch.unsigned_abs()];
     let shape = [records.len() as isize];
-    let found = Found::<T, [i64; 1]>::of_records(bytes.as_mut_ptr(), &shape, &[pitch], false, true);
+    let found = UnownedArray::<T, [i64; 1]>::from_records(
+        bytes.as_mut_ptr(),
+        &shape,
+        &[pitch],
+        false,
+        true,
+    );
     // SAFETY: the bytes outlive the view.
-    let mut view = unsafe { found.unwrap().keep_mut(()) };
+    let mut view = unsafe { found.unwrap().into_view_mut(()) };
     view.copy_from_slice(records).unwrap();
     bytes
 }
@@ -92,9 +98,9 @@ fn read<T: ArrayElement + Copy + PartialEq + core::fmt::Debug>(
     pitch: isize,
 ) -> Vec<T> {
     let (data, shape) = (bytes.as_ptr().cast_mut(), [len as isize]);
-    let found = Found::<T, [i64; 1]>::of_records(data, &shape, &[pitch], true, false);
+    let found = UnownedArray::<T, [i64; 1]>::from_records(data, &shape, &[pitch], true, false);
     // SAFETY: the bytes outlive the view.
-    let view = unsafe { found.unwrap().keep(()) };
+    let view = unsafe { found.unwrap().into_view(()) };
     let records: Vec<T> = view.iter().collect();
     assert_eq!(view.to_vec().unwrap(), records);
     let mut folded = Vec::new();
@@ -180,10 +186,15 @@ fn a_byte_that_is_no_bool_is_true() {
 #[test]
 fn arrays_of_records_are_cut_and_changed() {
     let mut bytes = write(&[1, 2, 3, 4, 5, 6].map(trade), 16);
-    let found =
-        Found::<Trade, [i64; 2]>::of_records(bytes.as_mut_ptr(), &[2, 3], &[48, 16], false, true);
+    let found = UnownedArray::<Trade, [i64; 2]>::from_records(
+        bytes.as_mut_ptr(),
+        &[2, 3],
+        &[48, 16],
+        false,
+        true,
+    );
     // SAFETY: the bytes outlive the view.
-    let mut view = unsafe { found.unwrap().keep_mut(()) };
+    let mut view = unsafe { found.unwrap().into_view_mut(()) };
     assert!(view.is_contiguous() && !view.transpose().is_contiguous());
     let sizes: Vec<_> = view.transpose().iter().map(|trade| trade.size).collect();
     assert_eq!(sizes, [1, 4, 2, 5, 3, 6]);
@@ -201,16 +212,26 @@ fn arrays_of_records_are_cut_and_changed() {
 #[test]
 fn arrays_of_records_that_are_not_contiguous_are_filled_updated_and_copied() {
     let mut bytes = write(&[1, 2, 3, 4].map(trade), 24);
-    let found =
-        Found::<Trade, [i64; 2]>::of_records(bytes.as_mut_ptr(), &[2, 2], &[48, 24], false, true);
+    let found = UnownedArray::<Trade, [i64; 2]>::from_records(
+        bytes.as_mut_ptr(),
+        &[2, 2],
+        &[48, 24],
+        false,
+        true,
+    );
     // SAFETY: the bytes outlive the view.
-    let mut view = unsafe { found.unwrap().keep_mut(()) };
+    let mut view = unsafe { found.unwrap().into_view_mut(()) };
     assert!(!view.is_contiguous());
     let mut others = write(&[5, 6, 7, 8].map(trade), 16);
-    let others =
-        Found::<Trade, [i64; 2]>::of_records(others.as_mut_ptr(), &[2, 2], &[32, 16], true, false);
+    let others = UnownedArray::<Trade, [i64; 2]>::from_records(
+        others.as_mut_ptr(),
+        &[2, 2],
+        &[32, 16],
+        true,
+        false,
+    );
     // SAFETY: the bytes outlive the view.
-    let others = unsafe { others.unwrap().keep(()) };
+    let others = unsafe { others.unwrap().into_view(()) };
     view.copy_from(&others.transpose()).unwrap();
     let in_order = [5, 7, 6, 8].map(trade);
     assert_eq!(view.to_vec().unwrap(), in_order);
@@ -239,7 +260,7 @@ fn what_is_no_array_of_records_is_refused() {
     let mut bytes = [0_u8; 64];
     let data = bytes.as_mut_ptr();
     let find = |data, shape: &[isize], strides: &[isize], read_only, writes| {
-        Found::<Trade, [i64; 1]>::of_records(data, shape, strides, read_only, writes).err()
+        UnownedArray::<Trade, [i64; 1]>::from_records(data, shape, strides, read_only, writes).err()
     };
     assert_eq!(find(data, &[4], &[16], true, false), None);
     assert_eq!(find(data, &[0], &[16], false, true), None);

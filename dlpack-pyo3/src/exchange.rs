@@ -27,7 +27,7 @@ use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
 };
 use dlpack_core::binding::{
-    Offer, aligned, current_stream as work_stream, lists, text, zeroed_like,
+    Offer, check_aligned, current_stream as work_stream, lists, text, zeroed_like,
 };
 use dlpack_core::{DataType, Device, DeviceType, Error, FromDLPack, Managed, Version};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
@@ -375,7 +375,7 @@ unsafe extern "C" fn allocate_tensor(
         let out = out.ok_or(lacks(
             c"the allocator expected a pointer for its result, found NULL",
         ))?;
-        aligned(prototype).map_err(failed)?;
+        check_aligned(prototype).map_err(failed)?;
         // SAFETY: a consumer passes a valid prototype; it is not null and aligned, as was checked.
         let prototype = unsafe { prototype.as_ref() };
         // SAFETY: a consumer passes a valid prototype: `shape` points to `ndim` integers.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NumPy's own array ──its struct──┐
-//!                                 ├─fits?─> Found ──kept──> View<T, N, O> ──deref──> dlpack_core::array::Array
+//!                                 ├─fits?─> UnownedArray ──> View<T, N, O> ──deref──> dlpack_core::array::Array
 //! object ──from_dlpack──> Managed ┘   │ no                       ├─ a slot in the list of its thread, against overlaps
 //!                                     │                          └─ with a promise: a lease of its addresses
 //!                                     └─> numpy.asarray(object, dtype), with `Convert`; else a `TypeError`
@@ -40,6 +40,7 @@ use core::ops::{Deref, DerefMut};
 use dlpack_core::array::{self, Array, ArrayElement, ArrayMut, Rank};
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
+use dlpack_core::tensor::Items;
 use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
@@ -140,6 +141,19 @@ macro_rules! views {
             #[inline]
             fn deref(&self) -> &Self::Target {
                 &self.0.view
+            }
+        }
+
+        /// Iterates over the elements in row-major order, as [`Array::iter`] does.
+        impl<'a, T: ArrayElement, $($parameter)* O> IntoIterator for &'a $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            type Item = T;
+            type IntoIter = Items<'a, T>;
+
+            #[inline]
+            fn into_iter(self) -> Items<'a, T> {
+                self.iter()
             }
         }
 

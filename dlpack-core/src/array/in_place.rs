@@ -1,12 +1,12 @@
 //! Writes the elements of an array: by cache lines where they are contiguous, else by blocks.
 //!
-//! A cache line is loaded into registers, changed and stored. The compiler does not look into the instructions that load and
-//! store it (`memory/atomic.rs`), but it vectorizes what is between them, so this is about as quick as a loop over a slice.
+//! A cache line is loaded into registers, changed and stored. The compiler cannot optimise the instructions that load and store it
+//! (`memory/atomic.rs`), but it vectorizes the code between them, so this is about as fast as a loop over a slice.
 //!
 //! | elements | loaded, stored |
 //! |---|---|
 //! | contiguous, or in contiguous rows of a line or more | a line at a time; fewer at both ends |
-//! | with other strides | by [`ItemOffsets::load`] and [`ItemOffsets::store`], a block at a time |
+//! | with other strides | by [`ItemOffsets::load_next`] and [`ItemOffsets::store_next`], a block at a time |
 //!
 //! The caller's function runs between a load and a store. If it panics, the elements of that line or block keep their old values.
 #![expect(unsafe_code, reason = "writes elements of a checked tensor")]
@@ -17,15 +17,16 @@ use core::slice;
 
 use crate::element::{Plain, make_values};
 use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
-use crate::tensor::items::{ItemBuffer, ItemOffsets};
+use crate::tensor::item_offsets::ItemOffsets;
+use crate::tensor::items::ItemBuffer;
 
 /// New values for elements, a few at a time.
 pub(super) trait Change<T> {
     /// Whether the new values depend on the old ones.
     const READS: bool;
 
-    /// Writes each of `elements`. With `READS`, they have their old values before.
-    fn apply(&mut self, elements: &mut [MaybeUninit<T>]);
+    /// Writes every element of `elements`. With `READS`, they have their old values when this is called.
+    fn write_values(&mut self, elements: &mut [MaybeUninit<T>]);
 }
 
 /// Replaces each element by the result of a function.
@@ -35,23 +36,23 @@ impl<T: Copy, F: FnMut(T) -> T> Change<T> for Update<F> {
     const READS: bool = true;
 
     #[inline(always)]
-    fn apply(&mut self, elements: &mut [MaybeUninit<T>]) {
+    fn write_values(&mut self, elements: &mut [MaybeUninit<T>]) {
         for element in elements {
-            // SAFETY: `READS`, so it has its old value.
+            // SAFETY: `READS` is true, so the caller has initialised the element with its old value.
             let value = unsafe { element.assume_init() };
             element.write((self.0)(value));
         }
     }
 }
 
-/// Writes what a function returns.
+/// Writes the results of a function.
 pub(super) struct Next<F>(pub(super) F);
 
 impl<T: Copy, F: FnMut() -> T> Change<T> for Next<F> {
     const READS: bool = false;
 
     #[inline(always)]
-    fn apply(&mut self, elements: &mut [MaybeUninit<T>]) {
+    fn write_values(&mut self, elements: &mut [MaybeUninit<T>]) {
         for element in elements {
             element.write((self.0)());
         }
@@ -66,7 +67,7 @@ union Line<T: Copy> {
 }
 
 impl<T: Copy> Line<T> {
-    /// How many elements a line has; 0 if lines would cut one.
+    /// The number of elements in a line; 0 if a line would split one.
     const ELEMENTS: usize = match size_of::<T>() {
         0 => 0,
         bytes if LINE % bytes == 0 && align_of::<T>() <= LINE => LINE / bytes,
@@ -74,11 +75,11 @@ impl<T: Copy> Line<T> {
     };
 }
 
-/// Changes contiguous elements, in their order.
+/// Changes contiguous elements, in ascending order of their addresses.
 ///
 /// # Safety
 ///
-/// `place` is the address of `count` elements, which may be written as `memory/atomic.rs` does.
+/// `place` is the address of `count` elements, which may be written by `memory/atomic.rs`.
 #[inline]
 pub(super) unsafe fn change_run<T: Plain, C: Change<T>>(
     mut place: *mut u8,
@@ -94,25 +95,25 @@ pub(super) unsafe fn change_run<T: Plain, C: Change<T>>(
         }
     }
     let rest = count - few - lines * Line::<T>::ELEMENTS;
-    // The few elements before the lines, or all there are; then those behind the lines.
+    // First the elements before the lines, or all if there are no lines; then the elements after the lines.
     for (few, lines) in [(few, lines), (rest, 0)] {
         let mut done = 0;
         while done < few {
             let elements = min(ItemBuffer::<T>::CAPACITY, few - done);
-            // SAFETY: some of the elements.
-            unsafe { change_few(place, elements, change) };
+            // SAFETY: `place` is the address of the next `elements` of the `count` elements of this function's contract.
+            unsafe { change_block(place, elements, change) };
             place = place.wrapping_add(elements * size_of::<T>());
             done += elements;
         }
         for _ in 0..lines {
-            // SAFETY: as above, and `few` elements lead to a multiple of `LINE_ALIGNMENT`.
+            // SAFETY: `place` is the address of the next line of elements, and a multiple of `LINE_ALIGNMENT` after `few` elements.
             unsafe { change_line(place, change) };
             place = place.wrapping_add(LINE);
         }
     }
 }
 
-/// Changes the elements of a line.
+/// Changes the elements of one cache line.
 ///
 /// # Safety
 ///
@@ -122,15 +123,15 @@ unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
     let mut line = MaybeUninit::<Line<T>>::uninit();
     let values = line.as_mut_ptr().cast::<T>();
     if C::READS {
-        // SAFETY: the caller's elements; `line` has room for them, and is ours.
+        // SAFETY: by this function's contract a line of elements is readable at `place`; `line` is a local variable of that size.
         unsafe { atomic::load_line(place, values.cast()) };
-        // SAFETY: written right above.
+        // SAFETY: `load_line` has written all elements of `line`.
         unsafe { make_values(values, Line::<T>::ELEMENTS) };
     }
-    // SAFETY: `line` is a local variable with aligned space for so many elements.
+    // SAFETY: `line` is a local variable, aligned for `T`, with space for this many elements.
     let elements = unsafe { slice::from_raw_parts_mut(values.cast(), Line::<T>::ELEMENTS) };
-    change.apply(elements);
-    // SAFETY: the caller's elements, all of which `apply` wrote to `line`.
+    change.write_values(elements);
+    // SAFETY: by this function's contract the line at `place` is writable; `write_values` has initialised all elements of `line`.
     unsafe { atomic::store_line(line.as_ptr().cast(), place) };
 }
 
@@ -140,35 +141,35 @@ unsafe fn change_line<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
 ///
 /// The contract of [`change_run`]; `count` is at most [`ItemBuffer::CAPACITY`].
 #[inline]
-unsafe fn change_few<T: Plain, C: Change<T>>(place: *mut u8, count: usize, change: &mut C) {
+unsafe fn change_block<T: Plain, C: Change<T>>(place: *mut u8, count: usize, change: &mut C) {
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     let values = block.as_mut_ptr().cast::<T>();
     let bytes = count * size_of::<T>();
     if C::READS {
-        // SAFETY: the caller's elements; `block` has room for them, and is ours.
+        // SAFETY: by this function's contract `count` elements are readable at `place`; the local `block` has space for them.
         unsafe { atomic::load_bytes(place, values.cast(), bytes, align_of::<T>()) };
-        // SAFETY: written right above.
+        // SAFETY: `load` has written `count` elements to `block`.
         unsafe { make_values(values, count) };
     }
-    // SAFETY: `block` is a local variable with aligned space for so many elements.
-    change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
-    // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
+    // SAFETY: `block` is a local variable, aligned for `T`, with space for `count` elements.
+    change.write_values(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
+    // SAFETY: by this function's contract `count` elements are writable at `place`; `write_values` has initialised as many.
     unsafe { atomic::store_bytes(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
 }
 
-/// Changes elements at any positions, in their order.
+/// Changes elements with any strides, in the order of `positions`.
 ///
 /// # Safety
 ///
-/// The elements lie at `positions` from `data`, and may be written as `memory/atomic.rs` does.
-pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
+/// Elements lie at the offsets `positions` from `data`, and may be written by `memory/atomic.rs`.
+pub(super) unsafe fn change_strided<T: Plain, C: Change<T>>(
     data: *mut u8,
     mut positions: ItemOffsets<'_>,
     change: &mut C,
 ) {
     if positions.has_runs_of::<T>(LINE) {
         while let Some((start, count)) = positions.next_run() {
-            // SAFETY: the caller's elements, contiguous.
+            // SAFETY: a run of the elements of this function's contract; `has_runs_of` found runs contiguous.
             unsafe { change_run(data.wrapping_offset(start), count, change) };
         }
         return;
@@ -178,31 +179,31 @@ pub(super) unsafe fn change_all<T: Plain, C: Change<T>>(
     while positions.remaining_items() > 0 {
         let mut places = positions.clone();
         let count = if C::READS {
-            // SAFETY: the caller's elements; `block` has room for so many, and is ours.
-            let count = unsafe { positions.load(data, values, ItemBuffer::<T>::CAPACITY) };
-            // SAFETY: written right above.
+            // SAFETY: by this function's contract the elements are readable; `block` is a local variable with space for `CAPACITY`.
+            let count = unsafe { positions.load_next(data, values, ItemBuffer::<T>::CAPACITY) };
+            // SAFETY: `load_next` has written `count` elements to `block`.
             unsafe { make_values(values, count) };
             count
         } else {
             min(ItemBuffer::<T>::CAPACITY, positions.remaining_items())
         };
-        // SAFETY: `block` is a local variable with aligned space for so many elements.
-        change.apply(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
-        // SAFETY: the caller's elements, all of which `apply` wrote to `block`.
-        unsafe { places.store(data, values, count) };
+        // SAFETY: `block` is a local variable, aligned for `T`, with space for `count` elements.
+        change.write_values(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
+        // SAFETY: by this function's contract `count` elements are writable at `place`; `write_values` has initialised as many.
+        unsafe { places.store_next(data, values, count) };
         if !C::READS {
             positions = places;
         }
     }
 }
 
-/// Copies the elements of one array to another, both at any positions.
+/// Copies elements between two arrays with any strides.
 ///
 /// # Safety
 ///
-/// Elements of viewed tensors lie at `sources` from `from`, and at as many `places` from `to`; the latter may be written as
-/// `memory/atomic.rs` does.
-pub(super) unsafe fn copy_all<T: Plain>(
+/// Elements of viewed tensors lie at the offsets `sources` from `from`, and at as many offsets `places` from `to`. Those of `to`
+/// may be written by `memory/atomic.rs`.
+pub(super) unsafe fn copy_strided<T: Plain>(
     from: *mut u8,
     mut sources: ItemOffsets<'_>,
     to: *mut u8,
@@ -211,11 +212,11 @@ pub(super) unsafe fn copy_all<T: Plain>(
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     let values = block.as_mut_ptr().cast::<T>();
     while sources.remaining_items() > 0 {
-        // SAFETY: the caller's elements; `block` has room for so many, and is ours.
-        let count = unsafe { sources.load(from, values, ItemBuffer::<T>::CAPACITY) };
-        // SAFETY: written right above.
+        // SAFETY: by this function's contract the elements are readable; `block` is a local variable with space for `CAPACITY`.
+        let count = unsafe { sources.load_next(from, values, ItemBuffer::<T>::CAPACITY) };
+        // SAFETY: `load_next` has written `count` elements to `block`.
         unsafe { make_values(values, count) };
-        // SAFETY: the caller's elements, as many as were written to `block`.
-        unsafe { places.store(to, values, count) };
+        // SAFETY: by this function's contract as many elements are writable; `block` has `count` initialised elements.
+        unsafe { places.store_next(to, values, count) };
     }
 }

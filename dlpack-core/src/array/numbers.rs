@@ -1,13 +1,16 @@
-//! The numbers that arrays are reduced to: how they are added up, multiplied and compared.
-#![expect(unsafe_code, reason = "calls code for processors with AVX2")]
+//! How the numbers of each type are added, multiplied and compared, for the reductions of `reduce`.
+#![expect(
+    unsafe_code,
+    reason = "calls code that is compiled for processors with AVX2"
+)]
 
-use crate::array::reduce::{reduce, reduce_pairs};
+use crate::array::reduce::{reduce_elements, reduce_pairs};
 use crate::array::{Array, Rank};
 use crate::element::Plain;
 
 /// A number that [`Array::sum`], [`Array::min`], [`Array::max`] and [`Array::dot`] take: an integer, `f32` or `f64`.
 pub trait Number: Plain {
-    /// What numbers of this type are added up in: 64 bits for integers of up to 64, as in NumPy; else the type itself.
+    /// The type of a sum: `u64` or `i64` for integers of up to 64 bits, as in NumPy; otherwise the type itself.
     type Sum: Copy;
 
     #[doc(hidden)]
@@ -23,8 +26,8 @@ pub trait Number: Plain {
     fn dot_of<L: Rank, M: Rank>(array: &Array<Self, L>, other: &Array<Self, M>) -> Self::Sum;
 }
 
-/// Runs a function that is compiled twice: for any processor, and for those with AVX2, whose registers have 32 bytes. Also the
-/// latter reads memory as `memory/atomic.rs` says, 16 bytes at a time.
+/// Compiles a function twice, for any processor and for processors with AVX2, whose registers have 32 bytes, and runs the one that
+/// the processor supports. Both read memory 16 bytes at a time, as `memory/atomic.rs` requires.
 macro_rules! widened {
     (
         fn $run:ident<const AVX: bool, $($rank:ident: Rank),+>(
@@ -33,7 +36,7 @@ macro_rules! widened {
     ) => {{
         /// # Safety
         ///
-        /// With `AVX`, the processor has it.
+        /// With `AVX`, the processor has AVX.
         #[inline(always)]
         unsafe fn $run<const AVX: bool, $($rank: Rank),+>($($array: $type),+) -> $result $body
 
@@ -49,11 +52,11 @@ macro_rules! widened {
             }
 
             if std::arch::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has it.
+                // SAFETY: the processor has AVX2, as was just detected.
                 return unsafe { run_wide($($array),+) };
             }
         }
-        // SAFETY: no `AVX`.
+        // SAFETY: without `AVX` there is no condition.
         unsafe { $run::<false, $($rank),+>($($array),+) }
     }};
 }
@@ -74,9 +77,9 @@ macro_rules! numbers {
                 let collect = |sums: [$few; $line]| {
                     sums.into_iter().fold(0 as $sum, |all, sum| add(all, sum as $sum))
                 };
-                // SAFETY: no `AVX`.
+                // SAFETY: without `AVX` there is no condition.
                 unsafe {
-                    reduce::<_, _, _, _, $line, false>(array, [0 as $few; $line], 0 as $number, step, collect, add)
+                    reduce_elements::<_, _, _, _, $line, false>(array, [0 as $few; $line], 0 as $number, step, collect, add)
                 }
             }
 
@@ -90,7 +93,7 @@ macro_rules! numbers {
 
             fn dot_of<L: Rank, M: Rank>(array: &Array<Self, L>, other: &Array<Self, M>) -> $sum {
                 widened! {
-                    fn run<const AVX: bool, L: Rank, M: Rank>(
+                    fn reduce_array<const AVX: bool, L: Rank, M: Rank>(
                         array: &Array<$number, L>,
                         other: &Array<$number, M>,
                     ) -> $sum {
@@ -103,7 +106,7 @@ macro_rules! numbers {
                         };
                         let collect = |sums: [$sum; $line]| sums.into_iter().fold(0 as $sum, add);
                         let (start, pad) = ([0 as $sum; $line], 0 as $number);
-                        // SAFETY: the caller's promise.
+                        // SAFETY: same contract as this function's: with `AVX`, the processor has AVX.
                         unsafe {
                             reduce_pairs::<_, _, _, _, _, $line, AVX>(array, other, start, pad, step, collect, add)
                         }
@@ -114,11 +117,12 @@ macro_rules! numbers {
     )*};
 }
 
-/// The extreme of an array. NaN is looked for apart: so one comparison takes one instruction, and the next waits for no other.
+/// The smallest or largest element of an array. NaN is tracked by separate flags, so that a comparison of numbers is one
+/// instruction.
 macro_rules! extreme {
     ($kind:ident, $number:ident, $line:literal, $array:ident, $closer:tt, $start:expr) => {
         widened! {
-            fn run<const AVX: bool, L: Rank>($array: &Array<$number, L>) -> $number {
+            fn reduce_array<const AVX: bool, L: Rank>($array: &Array<$number, L>) -> $number {
                 let closer = |a: $number, b: $number| {
                     if b $closer a || $kind::is_nan!(b) { b } else { a }
                 };
@@ -136,14 +140,14 @@ macro_rules! extreme {
                     found.into_iter().fold($start, closer)
                 };
                 let start = ([$start; $line], [0; $line]);
-                // SAFETY: the caller's promise.
-                unsafe { reduce::<_, _, _, _, $line, AVX>($array, start, $start, step, collect, closer) }
+                // SAFETY: same contract as this function's: with `AVX`, the processor has AVX.
+                unsafe { reduce_elements::<_, _, _, _, $line, AVX>($array, start, $start, step, collect, closer) }
             }
         }
     };
 }
 
-/// How integers are added up and compared.
+/// How integers are added and compared.
 mod integer {
     macro_rules! add {
         ($a:expr, $b:expr) => {
@@ -160,7 +164,7 @@ mod integer {
             false
         };
     }
-    // No integer is NaN.
+    // Never evaluated, because no integer is NaN.
     macro_rules! nan {
         ($number:ident) => {
             $number::MIN
@@ -184,7 +188,7 @@ mod integer {
     pub(super) use {Flag, add, is_nan, least, most, multiply, nan};
 }
 
-/// How floats are added up and compared; NaN replaces any number, and no number replaces it.
+/// How floats are added and compared. NaN is both smaller and larger than any number.
 mod float {
     macro_rules! add {
         ($a:expr, $b:expr) => {
@@ -206,7 +210,7 @@ mod float {
             $number::NAN
         };
     }
-    /// An integer as wide as the float, so that both have as many in a register.
+    /// An integer as wide as the float, so that a register has as many flags as floats.
     macro_rules! Flag {
         (f32) => {
             u32

@@ -1,4 +1,4 @@
-//! The lists in which a rank keeps its extents: an array for a fixed one, `Dims` for any.
+//! The types of shape and strides: an array for a fixed rank, `Dims` for any rank.
 
 use core::{array, fmt};
 
@@ -9,29 +9,41 @@ use crate::{Error, layout::Dims};
     label = "expected a rank of 0 to 8",
     note = "for any number of axes use `dlpack_core::layout::Dims`; as an argument of a Python function, `ViewDyn<T>` or `ViewMutDyn<T>`"
 )]
-/// A number of axes, and the list that has one number for each: `[i64; N]` for `N` of them, [`Dims`] for any number.
+/// A list with one number for each axis: `[i64; N]` for `N` axes, [`Dims`] for any number.
 pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed {
-    /// With one axis less.
+    /// The list with one axis less.
     type Less: Rank;
 
-    /// How many axes, where that is fixed.
+    /// The number of axes, if the type fixes it.
     const RANK: Option<usize>;
 
-    /// The list with these numbers, if they are as many, and if there is memory for it.
+    /// The list of these numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rank`] if the type fixes another rank, or no memory for the list.
     #[doc(hidden)]
-    fn of(numbers: &[i64]) -> Result<Self, Error>;
+    fn from_slice(numbers: &[i64]) -> Result<Self, Error>;
 
-    /// The list of this many numbers, which fit the rank, if there is memory for it.
+    /// The list of `rank` numbers. If the type fixes the rank, the caller has checked it.
+    ///
+    /// # Errors
+    ///
+    /// No memory for the list.
     #[doc(hidden)]
     fn from_fn(rank: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error>;
 
-    /// All numbers but one.
+    /// The list without the number of one axis.
+    ///
+    /// # Errors
+    ///
+    /// No memory for the list.
     #[doc(hidden)]
-    fn without(&self, axis: usize) -> Result<Self::Less, Error>;
+    fn without_axis(&self, axis: usize) -> Result<Self::Less, Error>;
 }
 
 #[inline]
-fn fixed<const N: usize>(numbers: &[i64]) -> Result<[i64; N], Error> {
+fn to_fixed_rank<const N: usize>(numbers: &[i64]) -> Result<[i64; N], Error> {
     let (found, needed) = (numbers.len(), N);
     numbers
         .try_into()
@@ -49,7 +61,7 @@ impl Rank for Dims {
 
     const RANK: Option<usize> = None;
 
-    fn of(numbers: &[i64]) -> Result<Self, Error> {
+    fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
         Self::from(numbers).check_allocated()
     }
 
@@ -62,7 +74,7 @@ impl Rank for Dims {
         Ok(list)
     }
 
-    fn without(&self, axis: usize) -> Result<Self, Error> {
+    fn without_axis(&self, axis: usize) -> Result<Self, Error> {
         self.without_axis(axis)
     }
 }
@@ -77,8 +89,8 @@ macro_rules! ranks {
             const RANK: Option<usize> = Some($rank);
 
             #[inline]
-            fn of(numbers: &[i64]) -> Result<Self, Error> {
-                fixed(numbers)
+            fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
+                to_fixed_rank(numbers)
             }
 
             #[inline]
@@ -87,14 +99,14 @@ macro_rules! ranks {
             }
 
             #[inline]
-            fn without(&self, axis: usize) -> Result<Self::Less, Error> {
+            fn without_axis(&self, axis: usize) -> Result<Self::Less, Error> {
                 Ok(array::from_fn(|i| self[i + usize::from(i >= axis)]))
             }
         }
     )*};
 }
 
-// An array without axes has none to spare, and is never asked.
+// An array of rank 0 has no axis to remove, so `without_axis` is never called.
 impl sealed::Sealed for [i64; 0] {}
 
 impl Rank for [i64; 0] {
@@ -102,8 +114,8 @@ impl Rank for [i64; 0] {
 
     const RANK: Option<usize> = Some(0);
 
-    fn of(numbers: &[i64]) -> Result<Self, Error> {
-        fixed(numbers)
+    fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
+        to_fixed_rank(numbers)
     }
 
     #[inline]
@@ -111,7 +123,7 @@ impl Rank for [i64; 0] {
         Ok([])
     }
 
-    fn without(&self, _: usize) -> Result<Self, Error> {
+    fn without_axis(&self, _: usize) -> Result<Self, Error> {
         Ok(*self)
     }
 }
@@ -132,7 +144,7 @@ ranks! {
     label = "expected as many `usize` as the array has axes",
     note = "an array of rank `N` takes `[usize; N]`; one of any rank takes `&[usize]`"
 )]
-/// Where an element is: a number for each axis of `L`.
+/// The index of an element: one number for each axis of `L`.
 pub trait Index<L>: AsRef<[usize]> {}
 
 impl<const N: usize> Index<[i64; N]> for [usize; N] {}

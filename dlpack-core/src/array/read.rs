@@ -1,25 +1,21 @@
-//! What any array can be asked: how it lies, and its elements.
+//! Reads an array: shape and strides, single elements, iteration, copies and slices.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::slice;
 
+use crate::Error;
 use crate::array::rank::{Index, Rank};
-use crate::array::{Array, ArrayElement};
-use crate::element::Plain;
+use crate::array::{Array, ArrayElement, ArrayMut, Part, PartMut, View, ViewMut};
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
 use crate::memory::{aligned::allocate_vec, gather::gather_items};
-use crate::tensor::array_element::Access;
-use crate::tensor::items::{ItemOffsets, Items};
-use crate::tensor::view::check_alignment;
-use crate::{DataType, Device, Error, TensorRef};
-#[cfg(any(feature = "ndarray", feature = "nalgebra"))]
-use crate::{Order, layout::extent};
+use crate::tensor::array_element::ElementAccess;
+use crate::tensor::item_offsets::ItemOffsets;
+use crate::tensor::items::Items;
 
 impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
-    /// The extents, one an axis.
+    /// The shape: the size of each axis.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -35,8 +31,8 @@ impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
         self.shape.map(extent_to_usize)
     }
 
-    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them; the
-    /// neighbours of a record are counted in bytes.
+    /// The strides in scalars, one for each axis. An element `[f32; 3]` is three scalars. The strides of an array of records are
+    /// in bytes.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -53,7 +49,7 @@ impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
 }
 
 impl<T: ArrayElement> Array<T, Dims> {
-    /// The extents, one an axis.
+    /// The shape: the size of each axis.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View, layout::Dims};
@@ -67,8 +63,8 @@ impl<T: ArrayElement> Array<T, Dims> {
         &self.shape
     }
 
-    /// The strides, one an axis: how many scalars lie between neighbours. An element `[f32; 3]` is three of them; the
-    /// neighbours of a record are counted in bytes.
+    /// The strides in scalars, one for each axis. An element `[f32; 3]` is three scalars. The strides of an array of records are
+    /// in bytes.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View, layout::Dims};
@@ -98,7 +94,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         self.shape.as_ref().len()
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -110,14 +106,14 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        // Their bytes were counted, so none of these overflows but next to an extent of 0.
+        // The size in bytes was checked, so the product overflows only if another extent is 0.
         let extents = self.shape.as_ref().iter();
         extents.fold(1, |len: usize, &extent| {
             len.wrapping_mul(extent_to_usize(extent))
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -130,7 +126,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         self.len() == 0
     }
 
-    /// Whether the elements lie one after another, the last axis fastest.
+    /// Whether the elements are contiguous in C order: without gaps, the last axis fastest.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -152,7 +148,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         true
     }
 
-    /// The address of the first element; whoever reads by it has to know that nobody writes.
+    /// The address of the first element. A caller that reads there must know that no other code writes.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -167,7 +163,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         self.data.cast_const().cast()
     }
 
-    /// The element at an index, if there is one.
+    /// The element at an index, or `None` if the index is outside the array.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -180,9 +176,9 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     #[inline]
     pub fn get(&self, index: impl Index<L>) -> Option<T> {
-        let place = self.place(index.as_ref())?;
-        // SAFETY: the address of an element.
-        Some(unsafe { T::Access::read(place.cast(), self.shared) })
+        let place = self.address_of(index.as_ref())?;
+        // SAFETY: `address_of` returned the address of an element, and `shared` tells whether other code may write it.
+        Some(unsafe { T::Access::read_element(place.cast(), self.shared) })
     }
 
     /// The element at an index.
@@ -197,30 +193,31 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Panics
     ///
-    /// Where there is none, as the index of a slice does.
+    /// If the index is outside the array.
     #[must_use]
     #[inline]
     pub fn at(&self, index: impl Index<L>) -> T {
-        let index = index.as_ref();
-        let Some(place) = self.place(index) else {
-            self.outside(index)
+        let Some(place) = self.address_of(index.as_ref()) else {
+            self.panic_outside(index)
         };
-        // SAFETY: the address of an element.
-        unsafe { T::Access::read(place.cast(), self.shared) }
+        // SAFETY: `address_of` returned the address of an element, and `shared` tells whether other code may write it.
+        unsafe { T::Access::read_element(place.cast(), self.shared) }
     }
 
+    /// Takes the index by value, so that a loop over indices can keep them in registers.
     #[cold]
     #[inline(never)]
-    pub(super) fn outside(&self, index: &[usize]) -> ! {
+    pub(super) fn panic_outside(&self, index: impl Index<L>) -> ! {
         panic!(
-            "index {index:?} of an array of shape {:?}",
+            "index {:?} of an array of shape {:?}",
+            index.as_ref(),
             self.shape.as_ref()
         )
     }
 
-    /// The address of an element, if the index is that of one.
+    /// The address of the element at an index, or `None` if the index is outside the array.
     #[inline]
-    pub(super) fn place(&self, index: &[usize]) -> Option<*mut u8> {
+    pub(super) fn address_of(&self, index: &[usize]) -> Option<*mut u8> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         if index.len() != shape.len() {
             return None;
@@ -230,13 +227,13 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
             if at >= extent_to_usize(extent) {
                 return None;
             }
-            // Wraps only next to an extent of 0, which is refused.
+            // Wraps only if another extent is 0, and then no index is inside the array.
             place = place.wrapping_add((at as isize).wrapping_mul(stride_to_isize(stride)));
         }
         Some(self.data.wrapping_offset(place.wrapping_mul(Self::UNIT)))
     }
 
-    /// The elements, in row-major order of their indices.
+    /// An iterator over the elements, in row-major order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -248,19 +245,19 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[inline]
     pub fn iter(&self) -> Items<'_, T> {
         Items {
-            positions: self.positions(),
+            positions: self.item_offsets(),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,
         }
     }
 
-    pub(super) fn positions(&self) -> ItemOffsets<'_> {
+    pub(super) fn item_offsets(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         ItemOffsets::new(shape, strides, T::Access::UNIT)
     }
 
-    /// The elements in a vector, in row-major order.
+    /// Copies the elements to a vector, in row-major order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -276,14 +273,14 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let len = self.len();
         let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
-        // SAFETY: room for all elements, which nobody else has.
-        unsafe { self.copy_to(elements.as_mut_ptr()) }?;
-        // SAFETY: they were written right above.
+        // SAFETY: the vector has capacity for `len` elements, and no other code accesses it.
+        unsafe { self.copy_elements_to(elements.as_mut_ptr()) }?;
+        // SAFETY: `copy_elements_to` has written `len` elements.
         unsafe { elements.set_len(len) };
         Ok(elements)
     }
 
-    /// Copies the elements, in row-major order.
+    /// Copies the elements to a slice, in row-major order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -297,14 +294,14 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`] if the slice has not as many.
+    /// [`Error::Count`] if the slice has another length.
     pub fn copy_to_slice(&self, elements: &mut [T]) -> Result<(), Error> {
-        self.same_count(elements.len())?;
-        // SAFETY: room for all elements, which is borrowed from its one owner.
-        unsafe { self.copy_to(elements.as_mut_ptr()) }
+        self.check_count(elements.len())?;
+        // SAFETY: the slice has space for all elements, and is borrowed exclusively.
+        unsafe { self.copy_elements_to(elements.as_mut_ptr()) }
     }
 
-    pub(super) fn same_count(&self, needed: usize) -> Result<(), Error> {
+    pub(super) fn check_count(&self, needed: usize) -> Result<(), Error> {
         let found = self.len();
         if found == needed {
             return Ok(());
@@ -312,17 +309,19 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         Err(Error::Count { found, needed })
     }
 
+    /// Copies the elements to `to`, in row-major order.
+    ///
     /// # Safety
     ///
-    /// There is room for all elements at `to`, which nobody else has.
-    unsafe fn copy_to(&self, to: *mut T) -> Result<(), Error> {
+    /// `to` is valid for writes of all elements, and no other code accesses it during the call.
+    unsafe fn copy_elements_to(&self, to: *mut T) -> Result<(), Error> {
         let len = self.len();
         if len * size_of::<T>() == 0 {
             return Ok(());
         }
         if T::Access::RECORD.is_some() {
             for (index, record) in self.iter().enumerate() {
-                // SAFETY: as many records as there is space for, by the caller's promise.
+                // SAFETY: `to` has space for `len` elements by this function's contract, and `iter` returns as many.
                 unsafe { to.wrapping_add(index).write(record) };
             }
             return Ok(());
@@ -330,8 +329,10 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let copy = |shape, strides| {
             let (data, unit) = (self.data, T::Access::UNIT);
-            // SAFETY: the scalars of all elements, which the processor reads (`of`); the caller gives room for as many, which
-            // nobody touches. Who writes to what is shared is known, and does so atomically.
+            // SAFETY:
+            // 1. these are the scalars of all elements, in host-readable memory (`from_tensor`);
+            // 2. `to` is valid for writes of as many, and no other code accesses it, by this function's contract;
+            // 3. the array has writers only if it is `shared`, and then Rust code writes by `memory/atomic.rs`.
             unsafe { gather_items(data, shape, strides, unit, to.cast(), self.shared) }
         };
         if Self::SCALARS == 1 {
@@ -345,7 +346,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
             strides.append(&[1])?;
             copy(&shape, &strides);
         }
-        // SAFETY: all written right above.
+        // SAFETY: `gather` has written the bytes of `len` elements to `to`, which no other code accesses.
         unsafe { T::Access::make_values(to, len) };
         Ok(())
     }
@@ -355,141 +356,25 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 }
 
-impl<T: Plain, L: Rank> Array<T, L> {
-    /// The tensor of these scalars.
-    fn tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
-        TensorRef {
-            data: self.data,
-            byte_offset: 0,
-            shape,
-            strides,
-            dtype: T::DTYPE,
-            device: Device::CPU,
-            read_only: true,
-            shared: self.shared,
-            copied: false,
-            version: None,
-            lifetime: PhantomData,
-        }
-    }
+/// Makes `for element in &array` work for an array and for the types that dereference to one.
+macro_rules! into_iter {
+    ($([$($parameter:tt)*] $array:ty;)*) => {$(
+        impl<'a, T: ArrayElement, L: Rank, $($parameter)*> IntoIterator for &'a $array {
+            type Item = T;
+            type IntoIter = Items<'a, T>;
 
-    /// The elements, without a copy, where nobody else can write and they lie one after another.
-    ///
-    /// Nobody else can write to a tensor that was moved in, nor to a copy that Rust made. Of memory from Python that has to
-    /// be promised, whatever flags its producer sets: by the function below, or for all arguments by `dlpack_pyo3::Promise`.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, Error, array::View};
-    ///
-    /// let tensor = vec![1_u8, 2].into_dlpack()?;
-    /// assert_eq!(View::<u8, [i64; 1]>::new(tensor)?.as_slice()?, [1, 2]);
-    ///
-    /// let tensor = vec![1_u8, 2].into_dlpack()?.shared();
-    /// assert_eq!(View::<u8, [i64; 1]>::new(tensor)?.as_slice(), Err(Error::MayChange));
-    /// # Ok::<(), Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::MayChange`]; gaps or another order, an address that is not aligned for `T`, a byte that is no `bool`.
-    #[inline]
-    pub fn as_slice(&self) -> Result<&[T], Error> {
-        if self.shared {
-            return Err(Error::MayChange);
-        }
-        // SAFETY: nobody writes, or it would be shared.
-        unsafe { self.as_slice_unchecked() }
-    }
-
-    /// As [`Array::as_slice`], whoever else may have the memory.
-    ///
-    /// # Errors
-    ///
-    /// As [`Array::as_slice`], but for [`Error::MayChange`].
-    ///
-    /// # Safety
-    ///
-    /// While the slice lives, nobody writes to its memory: neither Rust code, nor Python, nor another thread.
-    #[inline]
-    pub unsafe fn as_slice_unchecked(&self) -> Result<&[T], Error> {
-        let len = self.run()?;
-        if len == 0 {
-            return Ok(&[]);
-        }
-        // SAFETY: `len` aligned elements one after another (`run`), which stay while the array is borrowed, and which
-        // nobody writes meanwhile, as the caller promises. Any bytes are a `T`, or were looked at.
-        Ok(unsafe { slice::from_raw_parts(self.data.cast(), len) })
-    }
-
-    /// How many elements follow one another at `data`, if that is all there is; 0 where they take no memory.
-    #[inline]
-    pub(crate) fn run(&self) -> Result<usize, Error> {
-        let len = self.len();
-        if len == 0 || size_of::<T>() == 0 {
-            return Ok(0);
-        }
-        if !self.is_contiguous() {
-            return Err(self.not_contiguous());
-        }
-        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
-        if !T::ANY_BITS {
-            let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
-            self.tensor(&[bytes], &[1]).check_bools()?;
-        }
-        Ok(len)
-    }
-
-    /// The extents, and the strides in elements, where these may be read as plain values that lie where a `T` has to: what a
-    /// matrix of another crate is made of.
-    ///
-    /// # Errors
-    ///
-    /// As [`Array::as_slice`], but any strides will do.
-    #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
-    pub(crate) fn plain(&self) -> Result<(&[i64], Dims), Error> {
-        if self.shared {
-            return Err(Error::MayChange);
-        }
-        let shape = self.shape.as_ref();
-        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
-        if self.is_empty() {
-            // Nothing is reached; what is there need not make sense to others.
-            return Ok((shape, extent::packed_strides(Order::C, shape, 1)?));
-        }
-        for stride in strides.iter_mut() {
-            // An element of no bytes lies anywhere.
-            if *stride % Self::SCALARS.max(1) != 0 {
-                return Err(self.not_contiguous());
+            #[inline]
+            fn into_iter(self) -> Items<'a, T> {
+                self.iter()
             }
-            *stride /= Self::SCALARS.max(1);
         }
-        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
-        if !T::ANY_BITS {
-            self.tensor(shape, self.strides.as_ref()).check_bools()?;
-        }
-        Ok((shape, strides))
-    }
-
-    /// The data type of the scalars.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, DataType, array::View};
-    ///
-    /// let points = View::<[f32; 3], [i64; 1]>::new(vec![[0.0_f32; 3]; 4].into_dlpack()?)?;
-    /// assert_eq!(points.dtype(), DataType::F32);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn dtype(&self) -> DataType {
-        T::DTYPE
-    }
+    )*};
 }
-
-impl<'a, T: ArrayElement, L: Rank> IntoIterator for &'a Array<T, L> {
-    type Item = T;
-    type IntoIter = Items<'a, T>;
-
-    fn into_iter(self) -> Items<'a, T> {
-        self.iter()
-    }
+into_iter! {
+    [] Array<T, L>;
+    [] ArrayMut<T, L>;
+    [K] View<T, L, K>;
+    [K] ViewMut<T, L, K>;
+    [] Part<'_, T, L>;
+    [] PartMut<'_, T, L>;
 }

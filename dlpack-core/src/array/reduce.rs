@@ -1,8 +1,8 @@
-//! Sums, extremes and products of arrays, by several accumulators at once.
+//! Sums, extremes and dot products of arrays, with several accumulators.
 //!
-//! `iter().sum()` adds one element after another, so each addition waits for the one before. Here each place in a cache line has
-//! an accumulator of its own, which the compiler keeps in registers, and elements are visited as they lie in memory. So the
-//! order of the operations is another one, and may change in a later version.
+//! `iter().sum()` adds one element after another, so each addition waits for the previous one. Here each position in a cache line
+//! has its own accumulator, which the compiler keeps in a register, and elements are visited in memory order. So the order of the
+//! operations differs from that of `iter()`, and may change in a later version.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use core::cmp::min;
@@ -14,7 +14,8 @@ use crate::array::{Array, ArrayElement, Number, Rank};
 use crate::element::Plain;
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
-use crate::tensor::items::{ItemBuffer, ItemOffsets};
+use crate::tensor::item_offsets::ItemOffsets;
+use crate::tensor::items::ItemBuffer;
 use crate::tensor::view::check_axis_size;
 
 impl<T: Number, L: Rank> Array<T, L> {
@@ -35,7 +36,8 @@ impl<T: Number, L: Rank> Array<T, L> {
         T::sum_of(self)
     }
 
-    /// The smallest element, or `None` if there is none. As in NumPy, NaN if an element is NaN; of -0.0 and 0.0 either.
+    /// The smallest element, or `None` if the array is empty. As in NumPy, the result is NaN if an element is NaN. If -0.0 and 0.0
+    /// are both smallest, it is one of them.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -49,7 +51,8 @@ impl<T: Number, L: Rank> Array<T, L> {
         (!self.is_empty()).then(|| T::min_of(self))
     }
 
-    /// The largest element, or `None` if there is none. As in NumPy, NaN if an element is NaN; of -0.0 and 0.0 either.
+    /// The largest element, or `None` if the array is empty. As in NumPy, the result is NaN if an element is NaN. If -0.0 and 0.0
+    /// are both largest, it is one of them.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -65,7 +68,7 @@ impl<T: Number, L: Rank> Array<T, L> {
         (!self.is_empty()).then(|| T::max_of(self))
     }
 
-    /// The sum of the products of the elements of two arrays of one shape, in the type of [`Array::sum`].
+    /// The sum of the products of the elements of two arrays of the same shape, in the type of [`Array::sum`].
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -80,14 +83,14 @@ impl<T: Number, L: Rank> Array<T, L> {
     ///
     /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
     pub fn dot<M: Rank>(&self, other: &Array<T, M>) -> Result<T::Sum, Error> {
-        self.same_shape(other)?;
+        self.check_same_shape(other)?;
         Ok(T::dot_of(self, other))
     }
 }
 
 impl<T: ArrayElement, L: Rank> Array<T, L> {
-    /// That another array has this shape.
-    pub(super) fn same_shape<U: ArrayElement, M: Rank>(
+    /// Checks that another array has the same shape.
+    pub(super) fn check_same_shape<U: ArrayElement, M: Rank>(
         &self,
         other: &Array<U, M>,
     ) -> Result<(), Error> {
@@ -103,11 +106,11 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 }
 
-/// The lines whose accumulators are added up at once. 16 bits hold the sum of so many bytes.
+/// The number of lines after which accumulators are added up. The sum of this many bytes fits into 16 bits.
 const LINES: usize = 64;
 
-/// What accumulators are added up to. Results of a few lines are added to others of a few lines first, as adding a small number
-/// to a large one loses digits.
+/// The sum of the accumulators. The results of up to [`LINES`] steps are added to a small sum first, and that to the large sum,
+/// because adding a small number to a large one loses digits.
 struct Total<S> {
     zero: S,
     large: S,
@@ -132,24 +135,24 @@ impl<S: Copy> Total<S> {
         self.small = (self.add)(self.small, result);
         self.count += 1;
         if self.count == LINES {
-            self.large = self.result();
+            self.large = self.add_up();
             (self.small, self.count) = (self.zero, 0);
         }
     }
 
-    fn result(&self) -> S {
+    fn add_up(&self) -> S {
         (self.add)(self.large, self.small)
     }
 }
 
-/// The elements of an array that are not reduced yet, in the order of memory if there are not too many axes.
-struct Rest<'a> {
+/// The elements of an array that are not reduced yet, in memory order if there are not too many axes.
+struct RemainingElements<'a> {
     data: *mut u8,
     positions: ItemOffsets<'a>,
 }
 
-impl<'a> Rest<'a> {
-    fn ordered<T: Plain, L: Rank, const K: usize>(
+impl<'a> RemainingElements<'a> {
+    fn in_memory_order<T: Plain, L: Rank, const K: usize>(
         array: &Array<T, L>,
         order: &'a MemoryOrder<K>,
         index: usize,
@@ -161,30 +164,33 @@ impl<'a> Rest<'a> {
         }
     }
 
-    fn row_major<T: Plain, L: Rank>(array: &'a Array<T, L>) -> Self {
-        let (data, positions) = (array.data, array.positions());
+    fn in_row_major_order<T: Plain, L: Rank>(array: &'a Array<T, L>) -> Self {
+        let (data, positions) = (array.data, array.item_offsets());
         Self { data, positions }
     }
 
-    /// The lines that come next, after the number of elements that is returned first; `None` if other elements come next.
+    /// The number of elements before the next aligned line, and the number of lines that follow. `None` if no line follows.
     #[inline]
     fn next_lines<T: Plain>(&mut self) -> Option<[usize; 2]> {
-        let (next, count) = self.positions.contiguous::<T>()?;
+        let (next, count) = self.positions.next_contiguous::<T>()?;
         let front = self.data.wrapping_offset(next).addr().wrapping_neg() % LINE_ALIGNMENT;
         let (front, cut) = (front / size_of::<T>(), front % size_of::<T>());
         let lines = count.checked_sub(front)? / (LINE / size_of::<T>());
         (cut == 0 && lines > 0).then_some([front, lines])
     }
 
-    /// The address of the next element, when so many bytes are passed over.
+    /// Skips lines, and returns the address of the first.
     #[inline]
-    fn pass_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
-        let next = self.positions.contiguous::<T>().map_or(0, |(next, _)| next);
+    fn skip_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
+        let next = self
+            .positions
+            .next_contiguous::<T>()
+            .map_or(0, |(next, _)| next);
         self.positions.skip_items(lines * (LINE / size_of::<T>()));
         self.data.wrapping_offset(next)
     }
 
-    /// Loads so many of the next elements, of which there are as many, to a block.
+    /// Loads the next `count` elements to a block. At least as many are left.
     fn load_exactly<'b, T: Plain>(
         &mut self,
         block: &'b mut MaybeUninit<ItemBuffer<T>>,
@@ -198,34 +204,34 @@ impl<'a> Rest<'a> {
         );
         while done < count {
             let to = values.wrapping_add(done);
-            // SAFETY: elements of a viewed array; the block has room for those that are left.
-            let more = unsafe { self.positions.load(self.data, to, count - done) };
+            // SAFETY: the offsets are those of elements of a viewed array; the block has capacity for the rest of `count`.
+            let more = unsafe { self.positions.load_next(self.data, to, count - done) };
             assert!(more > 0, "both arrays have as many elements");
             done += more;
         }
-        // SAFETY: as in `load`.
+        // SAFETY: the loop has written `count` elements; any bytes are a value, because `T` is a `Number` here.
         unsafe { slice::from_raw_parts(values, count) }
     }
 
-    /// Loads the next elements to a block, as many as there are and as `most` allows.
+    /// Loads the next elements to a block: at most `most`, and as many as the block has capacity for.
     #[inline]
-    fn load<'b, T: Plain>(
+    fn load_some<'b, T: Plain>(
         &mut self,
         block: &'b mut MaybeUninit<ItemBuffer<T>>,
         most: usize,
     ) -> &'b [T] {
         let values = block.as_mut_ptr().cast::<T>();
         let most = min(most, ItemBuffer::<T>::CAPACITY);
-        // SAFETY: elements of a viewed array; the block has room for so many.
-        let count = unsafe { self.positions.load(self.data, values, most) };
-        // SAFETY: so many were written right above; they are numbers, as this is called for a `Number` only.
+        // SAFETY: the offsets are those of elements of a viewed array; the block has capacity for `most`.
+        let count = unsafe { self.positions.load_next(self.data, values, most) };
+        // SAFETY: `load_next` has written `count` elements; any bytes are a value, because `T` is a `Number` here.
         unsafe { slice::from_raw_parts(values, count) }
     }
 }
 
-/// A line of a few elements, and of others that change no result.
+/// A line of the given elements, filled up with `pad`, which does not change the result.
 #[inline(always)]
-fn padded<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
+fn pad_line<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
     let mut line = [pad; N];
     line.iter_mut()
         .zip(values)
@@ -233,13 +239,13 @@ fn padded<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
     line
 }
 
-/// Reduces the elements of an array by accumulators, which begin as `start` and take a line of `N` elements in each step.
+/// Reduces the elements of an array. The accumulators begin as `start`, and each step adds a line of `N` elements to them.
 ///
 /// # Safety
 ///
-/// With `AVX`, the processor has it.
+/// With `AVX`, the processor has AVX.
 #[inline(always)]
-pub(super) unsafe fn reduce<
+pub(super) unsafe fn reduce_elements<
     T: Number,
     L: Rank,
     A: Copy,
@@ -258,21 +264,21 @@ pub(super) unsafe fn reduce<
     let (shape, strides) = (array.shape.as_ref(), array.strides.as_ref());
     let order = MemoryOrder::new(shape, [strides]).filter(|_| !array.is_empty());
     let mut rest = match &order {
-        Some(order) => Rest::ordered(array, order, 0),
-        None => Rest::row_major(array),
+        Some(order) => RemainingElements::in_memory_order(array, order, 0),
+        None => RemainingElements::in_row_major_order(array),
     };
     let mut total = Total::new(collect(start), add);
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     while rest.positions.remaining_items() > 0 {
         let lines = rest.next_lines::<T>();
         if let Some([0, lines]) = lines {
-            let first = rest.pass_lines::<T>(lines);
+            let first = rest.skip_lines::<T>(lines);
             for done in (0..lines).step_by(LINES) {
                 let mut accumulators = start;
                 for line in done..min(done + LINES, lines) {
-                    // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
+                    // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
                     let values: [T; N] =
-                        unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
+                        unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &values);
                 }
                 total.push(collect(accumulators));
@@ -281,19 +287,23 @@ pub(super) unsafe fn reduce<
         }
         let most = lines.map_or(usize::MAX, |[front, _]| front);
         let mut accumulators = start;
-        for values in rest.load(&mut block, most).chunks(N) {
-            step(&mut accumulators, &padded(values, pad));
+        let (lines, few) = rest.load_some(&mut block, most).as_chunks::<N>();
+        for line in lines {
+            step(&mut accumulators, line);
+        }
+        if !few.is_empty() {
+            step(&mut accumulators, &pad_line(few, pad));
         }
         total.push(collect(accumulators));
     }
-    total.result()
+    total.add_up()
 }
 
-/// Reduces the pairs of elements of two arrays of one shape.
+/// Reduces the pairs of elements of two arrays of the same shape.
 ///
 /// # Safety
 ///
-/// As [`reduce`].
+/// With `AVX`, the processor has AVX.
 #[inline(always)]
 pub(super) unsafe fn reduce_pairs<
     T: Number,
@@ -318,10 +328,13 @@ pub(super) unsafe fn reduce_pairs<
     let order = order.filter(|_| !array.is_empty());
     let (mut rest, mut others) = match &order {
         Some(order) => (
-            Rest::ordered(array, order, 0),
-            Rest::ordered(other, order, 1),
+            RemainingElements::in_memory_order(array, order, 0),
+            RemainingElements::in_memory_order(other, order, 1),
         ),
-        None => (Rest::row_major(array), Rest::row_major(other)),
+        None => (
+            RemainingElements::in_row_major_order(array),
+            RemainingElements::in_row_major_order(other),
+        ),
     };
     let mut total = Total::new(collect(start), add);
     let (mut block, mut second) = (MaybeUninit::uninit(), MaybeUninit::uninit());
@@ -330,49 +343,57 @@ pub(super) unsafe fn reduce_pairs<
             (rest.next_lines::<T>(), others.next_lines::<T>())
         {
             let lines = min(lines, more);
-            let (first, second) = (rest.pass_lines::<T>(lines), others.pass_lines::<T>(lines));
+            let (first, second) = (rest.skip_lines::<T>(lines), others.skip_lines::<T>(lines));
             for done in (0..lines).step_by(LINES) {
                 let mut accumulators = start;
                 for line in done..min(done + LINES, lines) {
-                    // SAFETY: a line of the array, aligned (`next_lines`), and the caller's promise.
+                    // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
                     let a: [T; N] =
-                        unsafe { load_line::<T, N, AVX>(first.wrapping_add(line * LINE)) };
-                    // SAFETY: a line of the other array, aligned (`next_lines`), and the caller's promise.
+                        unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
+                    // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
                     let b: [T; N] =
-                        unsafe { load_line::<T, N, AVX>(second.wrapping_add(line * LINE)) };
+                        unsafe { load_numbers::<T, N, AVX>(second.wrapping_add(line * LINE)) };
                     step(&mut accumulators, &a, &b);
                 }
                 total.push(collect(accumulators));
             }
             continue;
         }
-        // Lines of one array may follow where the other is loaded by blocks, so neither is left in the middle of one.
+        // If both arrays have lines after the same number of elements, only these are loaded, so that lines follow.
         let most = match (rest.next_lines::<T>(), others.next_lines::<T>()) {
             (Some([front, _]), Some([same, _])) if front == same => front,
             _ => usize::MAX,
         };
-        let a = rest.load(&mut block, most);
+        let a = rest.load_some(&mut block, most);
         let b = others.load_exactly(&mut second, a.len());
         let mut accumulators = start;
-        for (a, b) in a.chunks(N).zip(b.chunks(N)) {
-            step(&mut accumulators, &padded(a, pad), &padded(b, pad));
+        let ((lines, few), (others, few_others)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
+        for (a, b) in lines.iter().zip(others) {
+            step(&mut accumulators, a, b);
+        }
+        if !few.is_empty() {
+            step(
+                &mut accumulators,
+                &pad_line(few, pad),
+                &pad_line(few_others, pad),
+            );
         }
         total.push(collect(accumulators));
     }
-    total.result()
+    total.add_up()
 }
 
 /// Loads the elements of a line.
 ///
 /// # Safety
 ///
-/// `from`, a multiple of [`LINE_ALIGNMENT`], is the address of `N` numbers of a viewed tensor, which make a line. With `AVX`, the
-/// processor has it.
+/// `from` is a multiple of [`LINE_ALIGNMENT`], and the address of a line of `N` numbers of a viewed tensor. With `AVX`, the
+/// processor has AVX.
 #[inline(always)]
-unsafe fn load_line<T: Number, const N: usize, const AVX: bool>(from: *const u8) -> [T; N] {
+unsafe fn load_numbers<T: Number, const N: usize, const AVX: bool>(from: *const u8) -> [T; N] {
     let mut line = MaybeUninit::<[T; N]>::uninit();
-    // SAFETY: the caller's line, and the caller's promise for `AVX`; there is room for it.
+    // SAFETY: same contract as this function's: an aligned line, and AVX if required; `line` has its size.
     unsafe { atomic::load_line_by::<AVX>(from, line.as_mut_ptr().cast()) };
-    // SAFETY: written right above; any bytes are numbers.
+    // SAFETY: `load_line_by` has written all bytes of `line`, and any bytes are a `Number`.
     unsafe { line.assume_init() }
 }

@@ -1,27 +1,27 @@
-//! Arrays that own their tensor: kept in a struct, sent to a thread.
+//! `View` and `ViewMut`: arrays that own their tensor, so they can be stored in a struct or sent to a thread.
 //!
-//! A binding to another language may have something better than a tensor that keeps the memory, such as a reference to an
-//! object. That is the parameter `K`; a tensor is made of it when somebody asks for one.
+//! A binding to another language may keep the memory alive by another value, such as a reference to an object. The type
+//! parameter `K` is this keeper. A tensor is made of it only if the caller requests one.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::array::write::{ArrayMut, Place};
+use crate::array::write::{ArrayMut, SizedArrayMut};
 use crate::array::{Array, ArrayElement, Rank};
 use crate::element::Plain;
 use crate::export::strided::Strided;
 use crate::layout::{dims::MAX_RANK, extent};
 use crate::{Error, FromDLPack, Managed, TensorRef};
 
-/// What both views do with what keeps their memory.
+/// The methods of both views that consume the keeper.
 macro_rules! keeper_methods {
     () => {
-        /// The tensor that `make` makes of what keeps the memory, and of what lies there: nothing where items share bytes, of which
-        /// [`Strided`] knows nothing. It also knows nothing of who may write, so it says that nobody may.
+        /// Makes a tensor by `make`, from the keeper and a description of the array. The description is `None` if items share
+        /// bytes, which [`Strided`] cannot express. It is always read-only, because the array does not know who may write.
         ///
         /// # Errors
         ///
-        /// What `make` gives.
+        /// The errors of `make`.
         #[doc(hidden)]
         pub fn into_tensor(
             self,
@@ -35,10 +35,10 @@ macro_rules! keeper_methods {
     };
 }
 
-/// A tensor whose elements are `T`, with the axes of `L`: `[i64; N]` for `N` of them,
-/// [`Dims`](crate::layout::Dims) for any number. Reads as an [`Array`].
+/// A tensor of elements of type `T`, with shape and strides of type `L`: `[i64; N]` for `N` axes, [`Dims`](crate::layout::Dims)
+/// for any number. It dereferences to an [`Array`], which has the methods that read.
 ///
-/// `K` keeps the memory: a tensor, but for the views of a binding.
+/// `K` keeps the memory alive: a tensor, except in views of a binding.
 ///
 /// ```
 /// use dlpack_core::{DLPack, array::View};
@@ -54,7 +54,7 @@ pub struct View<T, L, K = Managed> {
 }
 
 impl<T: Plain, L: Rank> View<T, L> {
-    /// The array that a tensor is.
+    /// Checks a tensor and makes a view of it.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};
@@ -66,30 +66,30 @@ impl<T: Plain, L: Rank> View<T, L> {
     ///
     /// # Errors
     ///
-    /// Another data type or rank, an element with gaps, or memory that the processor cannot read.
+    /// Another data type or rank, an element whose items are not contiguous, or memory that the CPU cannot read.
     #[inline]
     pub fn new(tensor: Managed) -> Result<Self, Error> {
         Self::try_new(tensor).map_err(|(error, _)| error)
     }
 
-    /// As [`View::new`]; where the tensor is no such array, its caller has it back.
+    /// Checks a tensor and makes a view of it. Unlike [`View::new`], it returns the tensor to the caller if a check fails.
     ///
     /// # Errors
     ///
-    /// As [`View::new`].
+    /// The errors of [`View::new`], with the tensor.
     #[inline]
     #[expect(
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        match Array::of(&tensor.view()) {
-            Ok(array) => Ok(Self::over(array, tensor)),
+        match Array::from_tensor(&tensor.view()) {
+            Ok(array) => Ok(Self::from_parts(array, tensor)),
             Err(error) => Err((error, tensor)),
         }
     }
 
-    /// The tensor.
+    /// Returns the tensor.
     #[must_use]
     pub fn into_managed(self) -> Managed {
         self.keeper
@@ -101,15 +101,16 @@ impl<T: Plain, L: Rank, K> View<T, L, K> {
 }
 
 impl<T: ArrayElement, L: Rank, K> View<T, L, K> {
-    pub(super) fn over(array: Array<T, L>, keeper: K) -> Self {
+    pub(super) fn from_parts(array: Array<T, L>, keeper: K) -> Self {
         Self { array, keeper }
     }
 
-    /// The same, whose elements are then lent as slices, and read as fast as those.
+    /// Declares that no other code writes to the memory. Then [`Array::as_slice`] works, and reads are as fast as those of a
+    /// slice.
     ///
     /// # Safety
     ///
-    /// While it lives, nobody writes to the elements: neither Rust code, nor Python, nor another thread.
+    /// While the view lives, no code writes to the elements: no Rust code, no Python code, no other thread.
     #[must_use]
     pub unsafe fn assume_unshared(mut self) -> Self {
         self.array.shared = false;
@@ -126,7 +127,7 @@ impl<T, L, K> Deref for View<T, L, K> {
     }
 }
 
-/// A [`View`] that may be written. Reads and writes as an [`ArrayMut`].
+/// A [`View`] whose elements may be written. It dereferences to an [`ArrayMut`], which has the methods that write.
 ///
 /// ```
 /// use dlpack_core::{DLPack, array::ViewMut};
@@ -137,40 +138,40 @@ impl<T, L, K> Deref for View<T, L, K> {
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct ViewMut<T, L, K = Managed> {
-    array: Place<T, L>,
+    array: SizedArrayMut<T, L>,
     keeper: K,
 }
 
 impl<T: Plain, L: Rank> ViewMut<T, L> {
-    /// The array that a tensor is.
+    /// Checks a tensor and makes a view of it.
     ///
     /// # Errors
     ///
-    /// As [`View::new`]; [`Error::ReadOnly`]; [`Error::Overlap`] where two indices mean one element.
+    /// The errors of [`View::new`]; [`Error::ReadOnly`]; [`Error::Overlap`] if two indices refer to the same element.
     #[inline]
     pub fn new(tensor: Managed) -> Result<Self, Error> {
         Self::try_new(tensor).map_err(|(error, _)| error)
     }
 
-    /// As [`ViewMut::new`]; where the tensor is no such array, its caller has it back.
+    /// Checks a tensor and makes a view of it. Unlike [`ViewMut::new`], it returns the tensor to the caller if a check fails.
     ///
     /// # Errors
     ///
-    /// As [`ViewMut::new`].
+    /// The errors of [`ViewMut::new`], with the tensor.
     #[inline]
     #[expect(
         clippy::result_large_err,
         reason = "the tensor goes back to its caller"
     )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
-        let found = Array::of(&tensor.view());
-        match found.and_then(|array| writable(&tensor.view(), &array).map(|()| array)) {
-            Ok(array) => Ok(Self::over(Place::new(array), tensor)),
+        let found = Array::from_tensor(&tensor.view());
+        match found.and_then(|array| check_writable(&tensor.view(), &array).map(|()| array)) {
+            Ok(array) => Ok(Self::from_parts(SizedArrayMut::new(array), tensor)),
             Err(error) => Err((error, tensor)),
         }
     }
 
-    /// The tensor.
+    /// Returns the tensor.
     #[must_use]
     pub fn into_managed(self) -> Managed {
         self.keeper
@@ -182,18 +183,19 @@ impl<T: Plain, L: Rank, K> ViewMut<T, L, K> {
 }
 
 impl<T: ArrayElement, L: Rank, K> ViewMut<T, L, K> {
-    pub(super) fn over(array: Place<T, L>, keeper: K) -> Self {
+    pub(super) fn from_parts(array: SizedArrayMut<T, L>, keeper: K) -> Self {
         Self { array, keeper }
     }
 
-    /// The same, whose elements are then lent as slices, and read and written as fast as those.
+    /// Declares that no other code accesses the memory. Then [`ArrayMut::as_mut_slice`] works, and reads and writes are as fast
+    /// as those of a slice.
     ///
     /// # Safety
     ///
-    /// While it lives, nobody else reads or writes the elements: neither Rust code, nor Python, nor another thread.
+    /// While the view lives, no other code reads or writes the elements: no Rust code, no Python code, no other thread.
     #[must_use]
     pub unsafe fn assume_unshared(mut self) -> Self {
-        self.array.share(false);
+        self.array.set_shared(false);
         self
     }
 }
@@ -233,7 +235,7 @@ impl<T: Plain, L: Rank> FromDLPack for View<T, L> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        Array::<T, L>::of(tensor).is_ok()
+        Array::<T, L>::from_tensor(tensor).is_ok()
     }
 }
 
@@ -243,12 +245,12 @@ impl<T: Plain, L: Rank> FromDLPack for ViewMut<T, L> {
     }
 
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        Array::<T, L>::of(tensor).is_ok()
+        Array::<T, L>::from_tensor(tensor).is_ok()
     }
 }
 
-/// That an array of a tensor may be written.
-pub(super) fn writable<T: Plain, L: Rank>(
+/// Checks that the array of a tensor may be written.
+pub(super) fn check_writable<T: Plain, L: Rank>(
     tensor: &TensorRef<'_>,
     array: &Array<T, L>,
 ) -> Result<(), Error> {

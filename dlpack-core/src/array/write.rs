@@ -1,4 +1,4 @@
-//! Arrays that may be written.
+//! `ArrayMut`: writes single elements, fills, updates and copies.
 #![expect(unsafe_code, reason = "writes elements of a checked tensor")]
 
 use core::mem::MaybeUninit;
@@ -6,34 +6,34 @@ use core::ops::Deref;
 use core::slice;
 
 use crate::Error;
-use crate::array::in_place::{Change, Next, Update, change_all, change_run, copy_all};
+use crate::array::in_place::{Change, Next, Update, change_run, change_strided, copy_strided};
 use crate::array::rank::{Index, Rank};
 use crate::array::{Array, ArrayElement};
 use crate::element::{Plain, RecordLayout};
 use crate::layout::memory_order::MemoryOrder;
 use crate::memory::atomic;
-use crate::tensor::array_element::{Access, ByAccess};
-use crate::tensor::items::ItemOffsets;
+use crate::tensor::array_element::{ElementAccess, ElementTask};
+use crate::tensor::item_offsets::ItemOffsets;
 
-/// An [`Array`] that may be written: of a [`ViewMut`](crate::array::ViewMut), or of a part of one.
+/// An [`Array`] that may be written. [`ViewMut`](crate::array::ViewMut) and its parts dereference to it.
 ///
-/// It has no size (that is what `U` is for), so that no `mem::swap` can put one where the memory of another is kept.
+/// It is unsized (by the parameter `U`), so `mem::swap` cannot exchange the arrays of two views, which keep different memory alive.
 pub struct ArrayMut<T, L, U: ?Sized = [()]> {
     array: Array<T, L>,
     #[expect(dead_code, reason = "only its size matters")]
     no_size: U,
 }
 
-/// One with a size, for who keeps it; what others see is made of it by the compiler.
-pub(super) type Place<T, L> = ArrayMut<T, L, [(); 0]>;
+/// An [`ArrayMut`] with a size, for the structs that contain one. The compiler coerces a reference to it to `ArrayMut<T, L>`.
+pub(super) type SizedArrayMut<T, L> = ArrayMut<T, L, [(); 0]>;
 
-impl<T, L> Place<T, L> {
-    /// An array that may be written, no element of which has two indices.
+impl<T, L> SizedArrayMut<T, L> {
+    /// Wraps an array that may be written. No two indices refer to the same element.
     pub(super) fn new(array: Array<T, L>) -> Self {
         Self { array, no_size: [] }
     }
 
-    pub(super) fn share(&mut self, shared: bool) {
+    pub(super) fn set_shared(&mut self, shared: bool) {
         self.array.shared = shared;
     }
 }
@@ -61,18 +61,17 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// # Panics
     ///
-    /// Where there is none, as the index of a slice does.
+    /// If the index is outside the array.
     #[inline]
     pub fn set(&mut self, index: impl Index<L>, element: T) {
-        let index = index.as_ref();
-        let Some(place) = self.place(index) else {
-            self.outside(index)
+        let Some(place) = self.address_of(index.as_ref()) else {
+            self.panic_outside(index)
         };
-        // SAFETY: the address of an element that may be written.
-        unsafe { T::Access::store(place, slice::from_ref(&element)) };
+        // SAFETY: `address_of` returned the address of an element, which may be written.
+        unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
     }
 
-    /// Writes the same everywhere.
+    /// Writes one value to all elements.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -83,14 +82,14 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     pub fn fill(&mut self, element: T) {
-        T::Access::choose(ChangeAll {
+        T::Access::run_task(ChangeAll {
             array: self,
             change: Next(|| element),
             in_memory_order: true,
         });
     }
 
-    /// Writes elements in row-major order.
+    /// Copies the elements of a slice to the array, in row-major order.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -103,22 +102,22 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`] if they are not as many as there are here.
+    /// [`Error::Count`] if the slice has another length.
     pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<(), Error> {
-        self.same_count(elements.len())?;
+        self.check_count(elements.len())?;
         if self.is_contiguous() {
-            // SAFETY: as many elements one after another, which may be written.
-            unsafe { T::Access::store(self.data, elements) };
+            // SAFETY: the array has as many contiguous elements, which may be written.
+            unsafe { T::Access::store_elements(self.data, elements) };
         } else {
             let mut elements = elements.iter();
-            self.write(|| *elements.next().expect("as many as here"));
+            self.write_each(|| *elements.next().expect("as many as here"));
         }
         Ok(())
     }
 
-    /// Writes the elements of another array of this shape.
+    /// Copies the elements of another array of the same shape.
     ///
-    /// The other one may be the same memory: what it has where both meet is then read before or after it is written.
+    /// The arrays may overlap. It is unspecified whether an element that both have is read before or after it is written.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::{View, ViewMut}};
@@ -134,15 +133,16 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     ///
     /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
     pub fn copy_from<M: Rank>(&mut self, other: &Array<T, M>) -> Result<(), Error> {
-        self.same_shape(other)?;
+        self.check_same_shape(other)?;
         if self.is_empty() {
             return Ok(());
         }
-        T::Access::choose(CopyAll(self, other));
+        T::Access::run_task(CopyAll(self, other));
         Ok(())
     }
 
-    /// Replaces each element by the result of a function, in row-major order.
+    /// Replaces each element by the result of a function. Elements are visited in memory order, which is fastest; for row-major
+    /// order, use [`ArrayMut::update_in_order`].
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -154,95 +154,117 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// ```
     #[doc(alias = "iter_mut")]
     pub fn update(&mut self, change: impl FnMut(T) -> T) {
-        T::Access::choose(ChangeAll {
+        T::Access::run_task(ChangeAll {
+            array: self,
+            change: Update(change),
+            in_memory_order: true,
+        });
+    }
+
+    /// Replaces each element by the result of a function, in row-major order. For an array that is not contiguous, this is slower
+    /// than [`ArrayMut::update`].
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut image = ViewMut::<u8, [i64; 2]>::new(vec![[0_u8; 3]; 2].into_dlpack()?)?;
+    /// let mut count = 0;
+    /// image.permute_mut(&[1, 0])?.update_in_order(|_| {
+    ///     count += 1;
+    ///     count
+    /// });
+    /// assert_eq!(image.to_vec()?, [1, 3, 5, 2, 4, 6]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    pub fn update_in_order(&mut self, change: impl FnMut(T) -> T) {
+        T::Access::run_task(ChangeAll {
             array: self,
             change: Update(change),
             in_memory_order: false,
         });
     }
 
-    /// Writes what `next` returns, in row-major order.
-    fn write(&mut self, next: impl FnMut() -> T) {
-        T::Access::choose(ChangeAll {
+    /// Writes the results of `next`, in row-major order.
+    fn write_each(&mut self, next: impl FnMut() -> T) {
+        T::Access::run_task(ChangeAll {
             array: self,
             change: Next(next),
             in_memory_order: false,
         });
     }
 
-    /// Writes new values, one element after another, in row-major order.
+    /// Changes one element after another, in row-major order.
     fn change_each<C: Change<T>>(&mut self, change: &mut C) {
-        for start in self.positions() {
+        for start in self.item_offsets() {
             let place = self.data.wrapping_offset(start);
             let mut element = MaybeUninit::<T>::uninit();
             if C::READS {
-                // SAFETY: an element, which Rust code writes atomically, and there is space for one.
-                unsafe { T::Access::load(place, element.as_mut_ptr(), 1) };
+                // SAFETY: `place` is the address of an element, which Rust code writes only by `memory/atomic.rs`.
+                unsafe { T::Access::load_elements(place, element.as_mut_ptr(), 1) };
             }
-            change.apply(slice::from_mut(&mut element));
-            // SAFETY: `apply` wrote it.
+            change.write_values(slice::from_mut(&mut element));
+            // SAFETY: `write_values` has initialised the element.
             let element = unsafe { element.assume_init() };
-            // SAFETY: an element, which may be written.
-            unsafe { T::Access::store(place, slice::from_ref(&element)) };
+            // SAFETY: `place` is the address of an element, which may be written.
+            unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
         }
     }
 }
 
-/// New values for all elements: by lines and blocks, or record by record.
+/// The task of changing all elements: by lines and blocks, or record by record.
 struct ChangeAll<'a, T, L, C> {
     array: &'a mut ArrayMut<T, L>,
     change: C,
     in_memory_order: bool,
 }
 
-impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ByAccess<T> for ChangeAll<'_, T, L, C> {
+impl<T: ArrayElement + Copy, L: Rank, C: Change<T>> ElementTask<T> for ChangeAll<'_, T, L, C> {
     type Output = ();
 
     #[inline(always)]
-    fn plain(mut self)
+    fn run_for_plain(mut self)
     where
         T: Plain,
     {
         if self.in_memory_order {
             self.array.change_in_memory_order(&mut self.change);
         } else {
-            self.array.change(&mut self.change);
+            self.array.change_in_row_major_order(&mut self.change);
         }
     }
 
-    fn records(mut self, _: &'static RecordLayout) {
+    fn run_for_records(mut self, _: &'static RecordLayout) {
         self.array.change_each(&mut self.change);
     }
 }
 
-/// Copies the elements of an array to another one of the same shape.
+/// The task of copying the elements of another array of the same shape.
 struct CopyAll<'a, 'b, T, L, M>(&'a mut ArrayMut<T, L>, &'b Array<T, M>);
 
-impl<T: ArrayElement + Copy, L: Rank, M: Rank> ByAccess<T> for CopyAll<'_, '_, T, L, M> {
+impl<T: ArrayElement + Copy, L: Rank, M: Rank> ElementTask<T> for CopyAll<'_, '_, T, L, M> {
     type Output = ();
 
     #[inline(always)]
-    fn plain(self)
+    fn run_for_plain(self)
     where
         T: Plain,
     {
         self.0.copy_items(self.1);
     }
 
-    fn records(self, _: &'static RecordLayout) {
+    fn run_for_records(self, _: &'static RecordLayout) {
         let mut others = self.1.iter();
-        (self.0).write(|| others.next().expect("as many as here"));
+        (self.0).write_each(|| others.next().expect("as many as here"));
     }
 }
 
 impl<T: Plain, L: Rank> ArrayMut<T, L> {
-    /// Writes the elements of another array of this shape, in the order in which they lie in memory if there are not too many
-    /// axes.
+    /// Copies the elements of another array of the same shape, in memory order if there are not too many axes.
     fn copy_items<M: Rank>(&mut self, other: &Array<T, M>) {
         let unit = size_of::<T::Scalar>();
         if T::ANY_BITS && self.is_contiguous() && other.is_contiguous() {
             let bytes = self.len() * size_of::<T>();
-            // SAFETY: as many elements on both sides, contiguous; those of `self` may be written.
+            // SAFETY: both arrays have as many contiguous elements; those of `self` may be written.
             unsafe { atomic::transfer_bytes(other.data, self.data, bytes, align_of::<T>()) };
             return;
         }
@@ -256,43 +278,50 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
                     ItemOffsets::new(order.shape(), order.strides(array), unit),
                 )
             });
-            // SAFETY: all elements of both, in another order, the same for both; those of `self` may be written.
-            unsafe { copy_all::<T>(from.0, from.1, to.0, to.1) };
+            // SAFETY: the offsets are those of all elements of both arrays, in the same order; those of `self` may be written.
+            unsafe { copy_strided::<T>(from.0, from.1, to.0, to.1) };
         } else {
-            // SAFETY: as above, in row-major order.
-            unsafe { copy_all::<T>(other.data, other.positions(), self.data, self.positions()) };
+            // SAFETY: the offsets are those of all elements of both arrays, in row-major order; those of `self` may be written.
+            unsafe {
+                copy_strided::<T>(
+                    other.data,
+                    other.item_offsets(),
+                    self.data,
+                    self.item_offsets(),
+                )
+            };
         }
     }
 
-    /// Writes new values, in the order in which the elements lie in memory if there are not too many axes.
+    /// Changes all elements, in memory order if there are not too many axes.
     fn change_in_memory_order(&mut self, change: &mut impl Change<T>) {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         if self.is_contiguous() {
-            return self.change(change);
+            return self.change_in_row_major_order(change);
         }
         let Some(order) = MemoryOrder::new(shape, [strides]) else {
-            return self.change(change);
+            return self.change_in_row_major_order(change);
         };
         let data = (self.data).wrapping_offset(order.first(0) * Array::<T, L>::UNIT);
         let unit = size_of::<T::Scalar>();
         let positions = ItemOffsets::new(order.shape(), order.strides(0), unit);
-        // SAFETY: all elements, in another order, which may be written.
-        unsafe { change_all(data, positions, change) };
+        // SAFETY: the offsets are those of all elements, in memory order; they may be written.
+        unsafe { change_strided(data, positions, change) };
     }
 
-    /// Writes new values, in row-major order.
+    /// Changes all elements, in row-major order.
     #[inline]
-    fn change(&mut self, change: &mut impl Change<T>) {
+    fn change_in_row_major_order(&mut self, change: &mut impl Change<T>) {
         if self.is_contiguous() {
-            // SAFETY: all elements, one after another, which may be written.
+            // SAFETY: the array has `len` contiguous elements, which may be written.
             unsafe { change_run(self.data, self.len(), change) };
         } else {
-            // SAFETY: all elements, which may be written.
-            unsafe { change_all(self.data, self.positions(), change) };
+            // SAFETY: the offsets are those of all elements, which may be written.
+            unsafe { change_strided(self.data, self.item_offsets(), change) };
         }
     }
 
-    /// The elements, for writing in place, where nobody else has them and they lie one after another.
+    /// Borrows the elements as a mutable slice. The array must be contiguous, and no other code may access it.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};
@@ -305,34 +334,34 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     ///
     /// # Errors
     ///
-    /// As [`Array::as_slice`].
+    /// The errors of [`Array::as_slice`].
     #[inline]
     pub fn as_mut_slice(&mut self) -> Result<&mut [T], Error> {
         if self.shared {
             return Err(Error::MayChange);
         }
-        // SAFETY: nobody else has it, or it would be shared.
+        // SAFETY: the array is not `shared`, so no other code accesses its memory while it is borrowed.
         unsafe { self.as_mut_slice_unchecked() }
     }
 
-    /// As [`ArrayMut::as_mut_slice`], whoever else may have the memory.
+    /// Borrows the elements as a mutable slice, also if other code may access the memory.
     ///
     /// # Errors
     ///
-    /// As [`ArrayMut::as_mut_slice`], but for [`Error::MayChange`].
+    /// The errors of [`ArrayMut::as_mut_slice`], except [`Error::MayChange`].
     ///
     /// # Safety
     ///
-    /// While the slice lives, nobody else reads or writes its memory: neither Rust code, nor Python, nor another thread.
+    /// While the slice lives, no other code reads or writes its memory: no Rust code, no Python code, no other thread.
     #[inline]
     pub unsafe fn as_mut_slice_unchecked(&mut self) -> Result<&mut [T], Error> {
-        let len = self.run()?;
+        let len = self.check_slice_len()?;
         if len == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: `len` aligned elements one after another (`run`), which stay while the array is borrowed. No part of it is
-        // elsewhere, as `self` is borrowed for writing, and the caller speaks for all others. Any bytes are a `T`, or were
-        // looked at.
+        // SAFETY: `check_slice_len` found `len` contiguous, aligned elements, which live while the array is borrowed. `self` is
+        // borrowed exclusively, so no part of the array exists, and by this function's contract no other code accesses the
+        // memory. Any bytes are a `T`, or `check_slice_len` checked them.
         Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })
     }
 }

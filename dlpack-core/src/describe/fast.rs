@@ -61,7 +61,7 @@ impl Annotation {
             && memory.stream.is_none()
             && memory.layout.is_none()
             && memory.device.device_type.is_addressable()
-            && memory.element * 8 == dtype.itemsize_bits() * memory.axes.items()
+            && memory.element * 8 == dtype.itemsize_bits() * memory.axes.count_items()
             && !memory.data.is_null()
             && memory.data.addr() % dtype.alignment() == 0;
         if !plain {
@@ -81,7 +81,7 @@ impl Annotation {
             StrideRule::Bytes(_) => return None,
         };
         let mut strides =
-            shape.packed_strides(order, size_to_i64(memory.axes.items()), elements)?;
+            shape.packed_strides(order, size_to_i64(memory.axes.count_items()), elements)?;
         if let StrideRule::Elements(given) = &self.strides {
             let given = given.inline_dims();
             // Compared axis by axis: a comparison of arrays is a call, which would force these values into memory.

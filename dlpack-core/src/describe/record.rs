@@ -223,7 +223,7 @@ pub struct Table<L: ?Sized>(PhantomData<L>);
 impl<L: Columns + ?Sized> Table<L> {
     /// The names of the columns.
     pub const NAMES: &'static [&'static str] = L::Record::NAMES;
-    /// What the column types prove at compile time.
+    /// The facts that the column types determine at compile time.
     pub const COLUMNS: NamedFacts = L::Record::COLUMNS;
     /// The doc comments of the columns.
     pub const DOCS: NamedDocs = L::Record::DOCS;

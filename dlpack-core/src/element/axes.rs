@@ -1,8 +1,8 @@
-//! The axes that an element has of its own.
+//! The axes that an element adds to the shape of its tensor.
 
-/// The axes that an element adds behind those of its tensor, in items.
+/// The axes that an element adds after those of the tensor, with strides in items.
 ///
-/// A `[f32; 3]` adds one axis of extent 3, a plain `f32` none.
+/// A `[f32; 3]` adds one axis of size 3, an `f32` none.
 ///
 /// ```
 /// use dlpack_core::Element;
@@ -27,7 +27,7 @@ impl Axes {
         len: 0,
     };
 
-    /// `inner`, `extent` times in a row.
+    /// The axes of an array of `extent` elements with the axes `inner`.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_array(extent: usize, inner: Self) -> Self {
@@ -44,22 +44,22 @@ impl Axes {
             items *= inner.extents[axis];
             axis += 1;
         }
-        axes.extents[0] = to_i64(extent);
+        axes.extents[0] = axis_size_to_i64(extent);
         axes.strides[0] = items;
         axes.len = inner.len + 1;
         axes
     }
 
-    /// A matrix of `inner` that lies in memory column by column.
+    /// The axes of a column-major matrix of elements with the axes `inner`.
     #[cfg(any(feature = "glam", feature = "nalgebra", test))]
     pub(crate) const fn of_columns(rows: usize, columns: usize, inner: Self) -> Self {
         let mut axes = Self::of_array(rows, Self::of_array(columns, inner));
-        axes.strides[0] = to_i64(inner.items());
-        axes.strides[1] = to_i64(inner.items() * rows);
+        axes.strides[0] = axis_size_to_i64(inner.count_items());
+        axes.strides[1] = axis_size_to_i64(inner.count_items() * rows);
         axes
     }
 
-    /// The axes of a struct: one more than its fields have, if they all have the same, else a single one.
+    /// The axes of a struct: if all fields have the same axes, these and one before them; otherwise a single axis of all items.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_fields(fields: &[Self]) -> Self {
@@ -68,8 +68,8 @@ impl Axes {
         let mut alike = true;
         let mut field = 0;
         while field < fields.len() {
-            items += fields[field].items();
-            alike = alike && fields[field].same(&fields[0]);
+            items += fields[field].count_items();
+            alike = alike && fields[field].has_same_extents(&fields[0]);
             field += 1;
         }
         if alike {
@@ -79,7 +79,7 @@ impl Axes {
         }
     }
 
-    const fn same(&self, other: &Self) -> bool {
+    const fn has_same_extents(&self, other: &Self) -> bool {
         let mut axis = 0;
         while axis < self.len {
             if self.extents[axis] != other.extents[axis] {
@@ -90,8 +90,8 @@ impl Axes {
         self.len == other.len
     }
 
-    /// The items in one element.
-    pub(crate) const fn items(&self) -> usize {
+    /// The number of items in an element.
+    pub(crate) const fn count_items(&self) -> usize {
         let mut items = 1;
         let mut axis = 0;
         while axis < self.len {
@@ -107,7 +107,7 @@ impl Axes {
         items
     }
 
-    /// Whether the items lie one after another, the last axis fastest.
+    /// Whether the items are contiguous in C order.
     pub(crate) const fn is_row_major(&self) -> bool {
         let (mut axis, mut step) = (self.len, 1);
         while axis > 0 {
@@ -120,7 +120,7 @@ impl Axes {
         true
     }
 
-    /// The extents, outermost first.
+    /// The size of each axis, outermost first.
     ///
     /// ```
     /// assert!(dlpack_core::element::Axes::NONE.extents().is_empty());
@@ -153,7 +153,7 @@ impl Axes {
     clippy::cast_possible_wrap,
     reason = "checked by the assertion in front of it"
 )]
-const fn to_i64(extent: usize) -> i64 {
+const fn axis_size_to_i64(extent: usize) -> i64 {
     assert!(
         extent as u64 <= i64::MAX as u64,
         "an extent does not fit an i64"
@@ -171,7 +171,7 @@ mod tests {
         let axes = <[[[u8; 4]; 3]; 2]>::TRAILING;
         assert_eq!(axes.extents(), [2, 3, 4]);
         assert_eq!(axes.strides(), [12, 4, 1]);
-        assert_eq!(axes.items(), 24);
+        assert_eq!(axes.count_items(), 24);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let axes = Axes::of_columns(3, 2, Axes::of_array(5, Axes::NONE));
         assert_eq!(axes.extents(), [3, 2, 5]);
         assert_eq!(axes.strides(), [5, 15, 1]);
-        assert_eq!(axes.items(), 30);
+        assert_eq!(axes.count_items(), 30);
     }
 
     #[test]

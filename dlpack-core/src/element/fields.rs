@@ -1,11 +1,11 @@
-//! The layout of a record: name, offset and type of each field. Constants; no memory is read by them.
+//! The layout of a record: name, offset and type of each field. It only describes; it reads no memory.
 
 use core::mem::size_of;
 
 use crate::DataType;
 use crate::element::{Axes, Element};
 
-/// The layout of a record in memory; what `#[derive(Record)]` writes down.
+/// The memory layout of a record. `#[derive(Record)]` declares it.
 ///
 /// ```
 /// use dlpack_core::element::FieldKind;
@@ -21,8 +21,8 @@ use crate::element::{Axes, Element};
 /// assert_eq!((venue.kind(), venue.shape()), (FieldKind::Number(DataType::U8), &[2][..]));
 /// ```
 ///
-/// Its numbers describe a struct to other languages. No memory is read or written by them without a check against the
-/// size of the struct, so a wrong layout gives wrong values and nothing worse.
+/// The numbers describe a struct to other languages. Code that reads or writes memory by them checks them against the size of
+/// the struct first, so a wrong layout gives wrong values, but is not unsound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLayout {
     size: usize,
@@ -47,12 +47,11 @@ pub enum FieldKind {
     Number(DataType),
     /// Another record.
     Record(&'static RecordLayout),
-    /// An element of which no array of numbers in row-major order can be made: a column-major matrix, or numbers that share
-    /// bytes.
+    /// An element that is not an array of numbers in row-major order: a column-major matrix, or numbers that share bytes.
     Other(DataType),
 }
 
-/// What is known of the type of a field.
+/// The known facts about the type of a field.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct FieldType {
@@ -61,17 +60,17 @@ pub struct FieldType {
 }
 
 impl FieldType {
-    /// Nothing is known.
+    /// The type of a field about which nothing is known.
     pub const UNKNOWN: Self = Self {
         kind: FieldKind::Other(DataType::U8),
         axes: Axes::NONE,
     };
 
-    /// An element.
+    /// The type of a field that is an element.
     #[must_use]
     pub const fn of_element<F: Element>() -> Self {
         let (dtype, axes) = (F::DTYPE, F::TRAILING);
-        let in_bytes = dtype.itemsize_bits() * axes.items() == size_of::<F>() * 8
+        let in_bytes = dtype.itemsize_bits() * axes.count_items() == size_of::<F>() * 8
             && dtype.itemsize_bits() % 8 == 0;
         let kind = if in_bytes && axes.is_row_major() {
             FieldKind::Number(dtype)
@@ -81,7 +80,7 @@ impl FieldType {
         Self { kind, axes }
     }
 
-    /// A record, or an array of it with these axes.
+    /// The type of a field that is a record, or an array of records with these axes.
     #[must_use]
     pub const fn of_record((record, axes): (&'static RecordLayout, Axes)) -> Self {
         let kind = FieldKind::Record(record);
@@ -109,7 +108,8 @@ impl RecordLayout {
         Self { size, fields }
     }
 
-    /// A layout that is known at run time: the bytes of a record, and its fields, none of which reaches outside.
+    /// A layout that is known only at run time, from the size of a record and its fields. `None` if a field reaches outside the
+    /// record.
     #[doc(hidden)]
     #[must_use]
     pub fn at_run_time(size: usize, fields: &'static [FieldLayout]) -> Option<Self> {
@@ -119,13 +119,13 @@ impl RecordLayout {
         is_inside.then_some(Self { size, fields })
     }
 
-    /// The bytes of a record, with its padding.
+    /// The size of a record in bytes, with its padding.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.size
     }
 
-    /// The fields, in the order in which they are written.
+    /// The fields, in the order of their declaration.
     #[must_use]
     pub const fn fields(&self) -> &'static [FieldLayout] {
         self.fields
@@ -140,7 +140,7 @@ impl FieldLayout {
         let (size, FieldType { kind, axes }) = (size_of::<F>(), of);
         if let FieldKind::Record(record) = kind {
             assert!(
-                record.size * axes.items() == size,
+                record.size * axes.count_items() == size,
                 "the layout of a nested record is that of another type"
             );
         }
@@ -153,7 +153,7 @@ impl FieldLayout {
         }
     }
 
-    /// A field that is known at run time: of one number or record, or an array of them.
+    /// A field that is known only at run time: a number, a record, or an array of either.
     #[doc(hidden)]
     #[must_use]
     pub fn at_run_time(
@@ -190,19 +190,19 @@ impl FieldLayout {
         self.name
     }
 
-    /// The bytes in front of the field.
+    /// The offset of the field from the start of the record, in bytes.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The bytes of the field.
+    /// The size of the field in bytes.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.size
     }
 
-    /// The type of the field, or of its elements.
+    /// The type of the field, or of its elements if it is an array.
     #[must_use]
     pub const fn kind(&self) -> FieldKind {
         self.kind

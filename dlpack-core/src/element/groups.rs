@@ -1,4 +1,4 @@
-//! Small floats that share bytes: each type here is the smallest group of them that makes whole bytes.
+//! Small floats that share bytes. Each type is the smallest group of them that fills whole bytes.
 //!
 //! A tensor of 4-bit or 6-bit floats that share bytes has no address for a single item, so the element is a
 //! group: two of 4 bits in one byte, four of 6 bits in three. Items are numbered from the lowest bit
@@ -21,8 +21,8 @@ macro_rules! groups {
 
         impl $name {
             #[doc = concat!(
-                "The group of these ", $count, " items, given by their codes; of each the low ", $bits,
-                " bits count.\n\n",
+                "Packs ", $count, " items, given by their codes. Only the low ", $bits,
+                " bits of each code are used.\n\n",
                 "```\n",
                 "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "let codes = [3; ", $count, "];\n",
@@ -41,7 +41,7 @@ macro_rules! groups {
             }
 
             #[doc = concat!(
-                "The codes of the ", $count, " items.\n\n",
+                "Returns the codes of the ", $count, " items.\n\n",
                 "```\n",
                 "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::default().unpack(), [0; ", $count, "]);\n",
@@ -65,7 +65,7 @@ macro_rules! groups {
             }
 
             #[doc = concat!(
-                "The group that these bytes are.\n\n",
+                "Makes a group from its bytes.\n\n",
                 "```\n",
                 "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::from_bytes([1; ", $bytes, "]).unpack()[0], 1);\n",
@@ -77,7 +77,7 @@ macro_rules! groups {
             }
 
             #[doc = concat!(
-                "The bytes of the group.\n\n",
+                "Returns the bytes of the group.\n\n",
                 "```\n",
                 "use dlpack_core::element::", stringify!($name), ";\n\n",
                 "assert_eq!(", stringify!($name), "::default().to_bytes(), [0; ", $bytes, "]);\n",
@@ -89,8 +89,8 @@ macro_rules! groups {
             }
         }
 
-        // A transparent wrapper around bytes: all are initialised, none changes behind a reference,
-        // any will do, and they are those of a group of `$count` items.
+        // A transparent wrapper around bytes: all are initialised, there is no interior mutability, any bytes are a value, and
+        // they are those of a group of `$count` items.
         scalars! {
             $name => DataType::$dtype, true, Axes::of_array($count, Axes::NONE);
         }
@@ -99,15 +99,14 @@ macro_rules! groups {
     )*};
 }
 
-/// The low bits, so many of them.
+/// `MASK[n]` has the low `n` bits.
 const MASK: [u32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
 groups! {
     /// Two 4-bit floats with 2 bits of exponent and 1 of mantissa in a byte: the first in the low
     /// four bits.
     ///
-    /// As an element it adds an axis of 2. A tensor of `float4_e2m1fn` whose last axis is even can
-    /// be read as a list of pairs, whatever axes it has.
+    /// As an element it adds an axis of size 2. A tensor of `float4_e2m1fn` whose last axis has an even size can be read as pairs.
     ///
     /// ```
     /// use dlpack_core::{DLPack, DataType};
@@ -123,7 +122,7 @@ groups! {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
-    /// Without the axis of 2, bytes can be exported by naming the type of their items:
+    /// Bytes can be exported without the axis of 2, with the data type of their items:
     ///
     /// ```
     /// use dlpack_core::{DLPack, DataType};
@@ -145,7 +144,7 @@ groups! {
     /// Four 6-bit floats with 2 bits of exponent and 3 of mantissa in three bytes, from the lowest bit
     /// of the first one on.
     ///
-    /// As an element it adds an axis of 4.
+    /// As an element it adds an axis of size 4.
     ///
     /// ```
     /// use dlpack_core::DLPack;
@@ -161,7 +160,7 @@ groups! {
     /// Four 6-bit floats with 3 bits of exponent and 2 of mantissa in three bytes, from the lowest bit
     /// of the first one on.
     ///
-    /// As an element it adds an axis of 4.
+    /// As an element it adds an axis of size 4.
     ///
     /// ```
     /// use dlpack_core::DLPack;

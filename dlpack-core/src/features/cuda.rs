@@ -115,8 +115,8 @@ impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
         if device.device_type != DeviceType::CUDA {
             return Err(Error::NotOnCuda { device });
         }
-        let array = Array::anywhere(tensor)?;
-        let len = array.run()?;
+        let array = Array::from_device_tensor(tensor)?;
+        let len = array.check_slice_len()?;
         if writes && tensor.is_read_only() {
             return Err(Error::ReadOnly);
         }

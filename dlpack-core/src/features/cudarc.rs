@@ -80,10 +80,10 @@ impl SliceLocation {
 /// Gets the address of a slice, and makes `stream` wait for the last write to it.
 fn locate_slice<'a>(
     stream: &'a Arc<CudaStream>,
-    ask: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
+    locate: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
 ) -> Result<SliceLocation, DriverError> {
     let address = with_restored_context(stream.context(), || {
-        let (address, read) = ask(stream);
+        let (address, read) = locate(stream);
         // Dropping the guard would record the consumer's read in the one read event of the slice.
         core::mem::forget(read);
         address

@@ -27,8 +27,8 @@ macro_rules! vectors {
             const PLAIN: bool = true;
 
             #[inline]
-            fn build(source: &mut Source<'_, $scalar>) -> Self {
-                Self::from_array(<[$scalar; $extent]>::build(source))
+            fn build_from(source: &mut Source<'_, $scalar>) -> Self {
+                Self::from_array(<[$scalar; $extent]>::build_from(source))
             }
         }
 
@@ -71,8 +71,8 @@ macro_rules! matrices {
             const DTYPE: DataType = <$scalar>::DTYPE;
             const TRAILING: Axes = Axes::of_columns($side, $side, Axes::NONE);
 
-            fn build(source: &mut Source<'_, $scalar>) -> Self {
-                let rows = <[[$scalar; $side]; $side]>::build(source);
+            fn build_from(source: &mut Source<'_, $scalar>) -> Self {
+                let rows = <[[$scalar; $side]; $side]>::build_from(source);
                 Self::from_cols_array_2d(&rows).transpose()
             }
         }

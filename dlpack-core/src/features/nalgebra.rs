@@ -20,21 +20,21 @@ use crate::{Buffer, DataType, Element, Error, Loan, LoanMut, TensorRef, Writable
 use crate::{layout::Dims, loan::facts::Facts};
 
 /// A number of columns, which determines whether there is a column axis.
-pub trait Columns: Dim {
+pub trait ColumnCount: Dim {
     /// The rank of a matrix with this number of columns.
     const RANK: usize;
 }
 
-impl Columns for Dyn {
+impl ColumnCount for Dyn {
     const RANK: usize = 2;
 }
 
-impl<const N: usize> Columns for Const<N> {
+impl<const N: usize> ColumnCount for Const<N> {
     const RANK: usize = if N == 1 { 1 } else { 2 };
 }
 
 /// Shape and strides of a matrix.
-fn matrix_layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
+fn matrix_layout<C: ColumnCount>(shape: (usize, usize), strides: (usize, usize)) -> (Dims, Dims) {
     let (mut extents, mut steps) = (Dims::new(), Dims::new());
     let axes = [(shape.0, strides.0), (shape.1, strides.1)];
     for (extent, stride) in axes.into_iter().take(C::RANK) {
@@ -60,7 +60,7 @@ fn matrix_layout<C: Columns>(shape: (usize, usize), strides: (usize, usize)) -> 
 /// assert_eq!(tensor.view().shape(), [2]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T: Element, R: Dim, C: Columns, S> Buffer for Matrix<T, R, C, S>
+impl<T: Element, R: Dim, C: ColumnCount, S> Buffer for Matrix<T, R, C, S>
 where
     S: RawStorageMut<T, R, C> + IsContiguous + Send,
 {
@@ -77,7 +77,7 @@ where
     }
 }
 
-impl<T: AnyBits, R: Dim, C: Columns, S> Writable for Matrix<T, R, C, S> where
+impl<T: AnyBits, R: Dim, C: ColumnCount, S> Writable for Matrix<T, R, C, S> where
     S: RawStorageMut<T, R, C> + IsContiguous + Send
 {
 }
@@ -97,7 +97,7 @@ impl<T: AnyBits, R: Dim, C: Columns, S> Writable for Matrix<T, R, C, S> where
 /// assert!(Matrix2::<i32>::from_dlpack([1, 2, 3, 4].into_dlpack()?).is_err());
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-impl<T: Element + Scalar, R: Dim, C: Columns> FromTensor for OMatrix<T, R, C>
+impl<T: Element + Scalar, R: Dim, C: ColumnCount> FromTensor for OMatrix<T, R, C>
 where
     DefaultAllocator: Allocator<R, C>,
 {
@@ -156,18 +156,20 @@ unsafe impl<T: Element, const R: usize, const C: usize> Element for SMatrix<T, R
     const ANY_BITS: bool = T::ANY_BITS;
     const PLAIN: bool = T::PLAIN && (R == 1 || C == 1);
 
-    fn verify(values: &[Self]) {
-        values.iter().for_each(|value| T::verify(value.as_slice()));
+    fn verify_values(values: &[Self]) {
+        values
+            .iter()
+            .for_each(|value| T::verify_values(value.as_slice()));
     }
 
-    fn verify_mut(values: &mut [Self]) {
+    fn verify_values_mut(values: &mut [Self]) {
         values
             .iter_mut()
-            .for_each(|value| T::verify_mut(value.as_mut_slice()));
+            .for_each(|value| T::verify_values_mut(value.as_mut_slice()));
     }
 
-    fn build(source: &mut Source<'_, T::Scalar>) -> Self {
-        let mut rows: [[Option<T>; C]; R] = from_fn(|_| from_fn(|_| Some(T::build(source))));
+    fn build_from(source: &mut Source<'_, T::Scalar>) -> Self {
+        let mut rows: [[Option<T>; C]; R] = from_fn(|_| from_fn(|_| Some(T::build_from(source))));
         let mut take = |row: usize, column: usize| rows[row][column].take();
         Self::from_array_storage(ArrayStorage(from_fn(|column| {
             from_fn(|row| take(row, column).expect("each place is taken once"))
@@ -198,20 +200,20 @@ unsafe impl<T: Element + Scalar, const D: usize> Element for Point<T, D> {
     const ANY_BITS: bool = T::ANY_BITS;
     const PLAIN: bool = T::PLAIN;
 
-    fn verify(values: &[Self]) {
+    fn verify_values(values: &[Self]) {
         values
             .iter()
-            .for_each(|value| T::verify(value.coords.as_slice()));
+            .for_each(|value| T::verify_values(value.coords.as_slice()));
     }
 
-    fn verify_mut(values: &mut [Self]) {
+    fn verify_values_mut(values: &mut [Self]) {
         values
             .iter_mut()
-            .for_each(|value| T::verify_mut(value.coords.as_mut_slice()));
+            .for_each(|value| T::verify_values_mut(value.coords.as_mut_slice()));
     }
 
-    fn build(source: &mut Source<'_, T::Scalar>) -> Self {
-        <SVector<T, D>>::build(source).into()
+    fn build_from(source: &mut Source<'_, T::Scalar>) -> Self {
+        <SVector<T, D>>::build_from(source).into()
     }
 }
 

@@ -70,7 +70,7 @@ fn convert_count<I: TryInto<J>, J>(number: I) -> J {
 fn lend_array<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
     if !T::PLAIN {
         for element in array {
-            T::verify(slice::from_ref(element));
+            T::verify_values(slice::from_ref(element));
         }
     }
     // SAFETY: the address of an element is `as_ptr` plus its index times the strides (documentation of `as_ptr`), from
@@ -110,7 +110,7 @@ impl<T: Element, D: Dimension> Buffer for Array<T, D> {
     fn lend_mut(&mut self) -> LoanMut<'_> {
         if !T::PLAIN {
             for element in self.iter_mut() {
-                T::verify_mut(slice::from_mut(element));
+                T::verify_values_mut(slice::from_mut(element));
             }
         }
         let pointer = self.as_mut_ptr();

@@ -22,13 +22,13 @@ impl<F: Element> ElementField<F> {
     #[must_use]
     #[inline(always)]
     pub fn read(from: &FieldReader<'_>, offset: usize) -> F {
-        from.element(offset)
+        from.read_element(offset)
     }
 
     /// Writes the field at this offset in the record.
     #[inline(always)]
     pub fn write(to: &mut FieldWriter<'_>, offset: usize, value: &F) {
-        to.element(offset, value);
+        to.write_element(offset, value);
     }
 }
 
@@ -43,7 +43,7 @@ impl<F: NestedValue> NestedField<F> {
     /// Writes the field at this offset in the record.
     #[inline(always)]
     pub fn write(to: &mut FieldWriter<'_>, offset: usize, value: &F) {
-        to.record(offset, value);
+        to.write_record(offset, value);
     }
 }
 

@@ -1,12 +1,12 @@
-//! What typed arrays hold: numbers, arrays of numbers, and records, which are read and written field by field.
+//! The element types of typed arrays: numbers, arrays of numbers, and records. Records are read and written field by field.
 //!
 //! ```text
 //! ArrayElement ──Access──┬── PlainAccess   every byte belongs to a number: bytes are copied
 //!                        └── FieldAccess   a record: each field is copied, padding never
 //! ```
 //!
-//! The derive writes the two functions of [`RecordValue`], which are safe: [`FieldReader`] and [`FieldWriter`] check that a
-//! field lies inside the record, and that all its bytes are initialised.
+//! The derive implements [`RecordValue`] without `unsafe`: [`FieldReader`] and [`FieldWriter`] check that each field lies inside
+//! the record, and that all its bytes are initialised.
 #![expect(unsafe_code, reason = "reads and writes elements by their address")]
 
 use core::marker::PhantomData;
@@ -20,8 +20,8 @@ use crate::{DataType, Element};
 
 /// An element of a typed array: a number, an array of numbers, or a struct with `#[derive(Record)]`.
 ///
-/// Every [`Plain`] type is one. A record is one if none of its fields is marked `#[dlpack(skip)]`; it comes from structured
-/// arrays of NumPy's, and arrays of it want the record to be `Copy`.
+/// Implemented for every [`Plain`] type, and by `#[derive(Record)]` for records without a field marked `#[dlpack(skip)]`.
+/// Records are the items of NumPy's structured arrays. Methods that write them require `Copy`.
 ///
 /// ```
 /// use dlpack_core::{Record, array::ArrayElement};
@@ -44,7 +44,7 @@ use crate::{DataType, Element};
 pub trait ArrayElement: Sized + Send + Sync + 'static {
     /// How elements are read and written.
     #[doc(hidden)]
-    type Access: Access<Self>;
+    type Access: ElementAccess<Self>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -58,97 +58,99 @@ mod sealed {
 
 /// How elements of type `T` are read and written.
 #[doc(hidden)]
-pub trait Access<T>: sealed::Sealed {
-    /// The bytes that strides are counted in: those of a scalar, and single bytes for a record.
+pub trait ElementAccess<T>: sealed::Sealed {
+    /// The unit of strides in bytes: the size of a scalar, or 1 for records.
     const UNIT: usize;
 
-    /// The data type of the scalars; of no meaning for a record.
+    /// The data type of the scalars. Not used for records.
     const DTYPE: DataType;
 
-    /// The axes of an element.
+    /// The axes of an element. A record has none.
     const TRAILING: Axes;
 
     /// The layout, if the elements are records.
     const RECORD: Option<&'static RecordLayout>;
 
-    /// Does a task in the way of these elements. Nothing is compiled of the other way.
-    fn choose<F: ByAccess<T>>(task: F) -> F::Output;
+    /// Runs the method of `task` for this kind of element. The other method is not compiled.
+    fn run_task<F: ElementTask<T>>(task: F) -> F::Output;
 
-    /// Reads one element, atomically if others may be writing it.
+    /// Reads one element, by `memory/atomic.rs` if other code may write it.
     ///
     /// # Safety
     ///
-    /// At `at` are the bytes of an element of an array, which Rust code only writes atomically if it is `shared`, and else
-    /// nobody writes.
-    unsafe fn read(at: *const T, shared: bool) -> T;
+    /// `at` is the address of an element of an array. If the element is `shared`, Rust code writes it only by `memory/atomic.rs`;
+    /// otherwise no code writes it.
+    unsafe fn read_element(at: *const T, shared: bool) -> T;
 
-    /// Reads elements that lie one after another.
+    /// Copies contiguous elements from shared memory to `to`.
     ///
     /// # Safety
     ///
-    /// As for [`Access::read`], of `count` shared elements; there is space for as many at `to`.
-    unsafe fn load(from: *const u8, to: *mut T, count: usize);
+    /// The contract of [`read_element`](Self::read_element) for each of `count` shared elements at `from`. `to` is valid for
+    /// writes of as many, and no other code accesses it.
+    unsafe fn load_elements(from: *const u8, to: *mut T, count: usize);
 
-    /// Makes elements of copied bytes.
+    /// Converts copied bytes to valid elements, in place.
     ///
     /// # Safety
     ///
-    /// The elements are [`Plain`], and at `elements` are the bytes of `count` of them, which are the caller's alone.
+    /// The elements are [`Plain`]. `elements` has the initialised bytes of `count` of them, and no other code accesses them.
     unsafe fn make_values(elements: *mut T, count: usize);
 
-    /// Writes elements that lie one after another.
+    /// Writes contiguous elements to shared memory.
     ///
     /// # Safety
     ///
-    /// The memory of so many elements may be written at `to`, atomically.
-    unsafe fn store(to: *mut u8, elements: &[T]);
+    /// `to` is valid for writes of as many elements. Other Rust code accesses them only by `memory/atomic.rs`.
+    unsafe fn store_elements(to: *mut u8, elements: &[T]);
 }
 
-/// A task that is one thing for elements that are [`Plain`], and another for records.
+/// A task with one method for [`Plain`] elements and another for records.
 #[doc(hidden)]
-pub trait ByAccess<T> {
-    /// What it gives.
+pub trait ElementTask<T> {
+    /// The result of the task.
     type Output;
 
-    /// Does it for numbers.
-    fn plain(self) -> Self::Output
+    /// Runs the task for `Plain` elements.
+    fn run_for_plain(self) -> Self::Output
     where
         T: Plain;
 
-    /// Does it for records of this layout.
-    fn records(self, layout: &'static RecordLayout) -> Self::Output;
+    /// Runs the task for records with this layout.
+    fn run_for_records(self, layout: &'static RecordLayout) -> Self::Output;
 }
 
-/// Elements whose bytes are copied.
+/// Access to elements by copying their bytes.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PlainAccess;
 
 impl sealed::Sealed for PlainAccess {}
 
-impl<T: Plain> Access<T> for PlainAccess {
+impl<T: Plain> ElementAccess<T> for PlainAccess {
     const UNIT: usize = size_of::<T::Scalar>();
     const DTYPE: DataType = T::DTYPE;
     const TRAILING: Axes = T::TRAILING;
     const RECORD: Option<&'static RecordLayout> = None;
 
     #[inline(always)]
-    fn choose<F: ByAccess<T>>(task: F) -> F::Output {
-        task.plain()
+    fn run_task<F: ElementTask<T>>(task: F) -> F::Output {
+        task.run_for_plain()
     }
 
     #[inline(always)]
-    unsafe fn read(at: *const T, shared: bool) -> T {
+    unsafe fn read_element(at: *const T, shared: bool) -> T {
         // SAFETY: same contract as this function's: `at` is the address of an element.
         unsafe { items::read_item(at, shared) }
     }
 
     #[inline(always)]
-    unsafe fn load(from: *const u8, to: *mut T, count: usize) {
+    unsafe fn load_elements(from: *const u8, to: *mut T, count: usize) {
         let bytes = count * size_of::<T>();
-        // SAFETY: so many elements, which Rust code writes atomically, and space for as many.
+        // SAFETY: by this function's contract `from` has `count` elements, which Rust code writes only by `memory/atomic.rs`,
+        // and `to` has space for as many.
         unsafe { atomic::load_bytes(from, to.cast(), bytes, align_of::<T>()) };
-        // SAFETY: their bytes were just written.
+        // SAFETY: `load` has written the bytes of `count` elements to `to`, which no other code accesses.
         unsafe { make_values(to, count) };
     }
 
@@ -159,33 +161,33 @@ impl<T: Plain> Access<T> for PlainAccess {
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut u8, elements: &[T]) {
+    unsafe fn store_elements(to: *mut u8, elements: &[T]) {
         let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
-        // SAFETY: the caller's promise, for as many bytes as there are to be read.
+        // SAFETY: by this function's contract `to` is writable for the size of `elements`.
         unsafe { atomic::store_bytes(from, to, bytes, align_of::<T>()) };
     }
 }
 
-/// Records, whose fields are read and written one by one.
+/// Access to records field by field. Padding is neither read nor written.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldAccess;
 
 impl sealed::Sealed for FieldAccess {}
 
-impl<T: RecordValue> Access<T> for FieldAccess {
+impl<T: RecordValue> ElementAccess<T> for FieldAccess {
     const UNIT: usize = 1;
     const DTYPE: DataType = DataType::U8;
     const TRAILING: Axes = Axes::NONE;
     const RECORD: Option<&'static RecordLayout> = Some(T::FIELDS);
 
     #[inline(always)]
-    fn choose<F: ByAccess<T>>(task: F) -> F::Output {
-        task.records(T::FIELDS)
+    fn run_task<F: ElementTask<T>>(task: F) -> F::Output {
+        task.run_for_records(T::FIELDS)
     }
 
     #[inline]
-    unsafe fn read(at: *const T, shared: bool) -> T {
+    unsafe fn read_element(at: *const T, shared: bool) -> T {
         T::read_fields(&FieldReader {
             data: at.cast(),
             len: size_of::<T>(),
@@ -195,12 +197,12 @@ impl<T: RecordValue> Access<T> for FieldAccess {
     }
 
     #[inline]
-    unsafe fn load(from: *const u8, to: *mut T, count: usize) {
+    unsafe fn load_elements(from: *const u8, to: *mut T, count: usize) {
         for index in 0..count {
             let at = from.wrapping_add(index * size_of::<T>());
-            // SAFETY: the bytes of a shared element, by the caller's promise.
-            let value = unsafe { <Self as Access<T>>::read(at.cast(), true) };
-            // SAFETY: there is space for `count` elements, by the caller's promise.
+            // SAFETY: `at` is one of `count` shared elements, by this function's contract.
+            let value = unsafe { <Self as ElementAccess<T>>::read_element(at.cast(), true) };
+            // SAFETY: `to` has space for `count` elements, by this function's contract.
             unsafe { to.wrapping_add(index).write(value) };
         }
     }
@@ -210,7 +212,7 @@ impl<T: RecordValue> Access<T> for FieldAccess {
     }
 
     #[inline]
-    unsafe fn store(to: *mut u8, elements: &[T]) {
+    unsafe fn store_elements(to: *mut u8, elements: &[T]) {
         for (index, element) in elements.iter().enumerate() {
             element.write_fields(&mut FieldWriter {
                 data: to.wrapping_add(index * size_of::<T>()),
@@ -221,7 +223,7 @@ impl<T: RecordValue> Access<T> for FieldAccess {
     }
 }
 
-/// A record that is read from memory and written to memory field by field; derived with `Record`.
+/// A record that can be read and written field by field. `#[derive(Record)]` implements it.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of a record that is read from an array",
@@ -232,7 +234,7 @@ pub trait RecordValue: Sized + Send + Sync + 'static {
     /// The fields.
     const FIELDS: &'static RecordLayout;
 
-    /// Makes a record of its fields.
+    /// Reads each field and returns the record.
     fn read_fields(from: &FieldReader<'_>) -> Self;
 
     /// Writes each field.
@@ -247,10 +249,10 @@ pub trait RecordValue: Sized + Send + Sync + 'static {
     note = "a record with a field that is marked `#[dlpack(skip)]` is only exported, and cannot be nested"
 )]
 pub trait NestedValue: Sized {
-    /// The record, and the axes of an array of it.
+    /// The layout of the record, and the axes of an array of it.
     const NESTED: (&'static RecordLayout, Axes);
 
-    /// Makes a value of its fields.
+    /// Reads each field and returns the value.
     fn read_nested(from: &FieldReader<'_>) -> Self;
 
     /// Writes each field.
@@ -277,22 +279,22 @@ impl<R: NestedValue, const N: usize> NestedValue for [R; N] {
 
     #[inline]
     fn read_nested(from: &FieldReader<'_>) -> Self {
-        core::array::from_fn(|index| from.record(index * size_of::<R>()))
+        core::array::from_fn(|index| from.read_record(index * size_of::<R>()))
     }
 
     #[inline]
     fn write_nested(&self, to: &mut FieldWriter<'_>) {
         for (index, record) in self.iter().enumerate() {
-            to.record(index * size_of::<R>(), record);
+            to.write_record(index * size_of::<R>(), record);
         }
     }
 }
 
-/// The memory of one record that is read.
+/// The memory from which one record is read.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldReader<'a> {
-    /// `len` bytes that may be read, by others' leave in atomic words if they are `shared`.
+    /// Readable for `len` bytes. If they are `shared`, other code may write them.
     data: *const u8,
     len: usize,
     shared: bool,
@@ -300,57 +302,58 @@ pub struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    /// The field of this type at an offset.
+    /// Reads the field at an offset.
     ///
     /// # Panics
     ///
-    /// If it reaches outside of the record.
+    /// If the field reaches outside the record.
     #[must_use]
     #[inline(always)]
-    pub fn element<F: Element>(&self, offset: usize) -> F {
-        inside::<F>(offset, self.len);
+    pub fn read_element<F: Element>(&self, offset: usize) -> F {
+        check_inside::<F>(offset, self.len);
         let at = self.data.wrapping_add(offset);
         if !F::PLAIN {
-            return self.build(at);
+            return self.build_element(at);
         }
         let mut value = MaybeUninit::<F>::uninit();
         let (to, bytes) = (value.as_mut_ptr(), size_of::<F>());
         if self.shared {
-            // SAFETY: the bytes of a field, which lies inside of the record; Rust code writes them atomically.
+            // SAFETY: `check_inside` found the field inside the record, which Rust code writes only by `memory/atomic.rs`.
             unsafe { atomic::load_bytes(at, to.cast(), bytes, align_of::<F>()) };
         } else {
-            // SAFETY: as above, and nobody writes them.
+            // SAFETY: `check_inside` found the field inside the record, which no code writes, because it is not `shared`.
             unsafe { at.copy_to_nonoverlapping(to.cast(), bytes) };
         }
-        // SAFETY: its bytes were just written.
+        // SAFETY: all bytes of `value` were just written.
         unsafe { make_values(to, 1) };
-        // SAFETY: any bytes are a value of it (`PLAIN`), but for those of a `bool`, which were made one.
+        // SAFETY: any bytes are a value of a `PLAIN` type, except those of a `bool`, which `make_values` has converted.
         unsafe { value.assume_init() }
     }
 
-    /// An element that is built of its scalars.
-    fn build<F: Element>(&self, at: *const u8) -> F {
+    /// Reads an element scalar by scalar.
+    fn build_element<F: Element>(&self, at: *const u8) -> F {
         let mut scalars = size_of::<F>() / size_of::<F::Scalar>().max(1);
         let mut next = at.cast::<F::Scalar>();
-        F::build(&mut Source::new(&mut || {
+        F::build_from(&mut Source::new(&mut || {
             assert!(scalars > 0, "an element takes more scalars than it has");
             scalars -= 1;
-            // SAFETY: so many scalars lie in the field, which lies inside of the record.
-            let scalar = unsafe { <PlainAccess as Access<F::Scalar>>::read(next, true) };
+            // SAFETY: `next` is one of the scalars of the field, as the assertion checks, and the field lies inside the record.
+            let scalar =
+                unsafe { <PlainAccess as ElementAccess<F::Scalar>>::read_element(next, true) };
             next = next.wrapping_add(1);
             scalar
         }))
     }
 
-    /// The record, or the array of records, at an offset.
+    /// Reads the record, or the array of records, at an offset.
     ///
     /// # Panics
     ///
-    /// If it reaches outside of this record.
+    /// If the nested record reaches outside this record.
     #[must_use]
     #[inline(always)]
-    pub fn record<F: NestedValue>(&self, offset: usize) -> F {
-        inside::<F>(offset, self.len);
+    pub fn read_record<F: NestedValue>(&self, offset: usize) -> F {
+        check_inside::<F>(offset, self.len);
         F::read_nested(&Self {
             data: self.data.wrapping_add(offset),
             len: size_of::<F>(),
@@ -360,11 +363,11 @@ impl FieldReader<'_> {
     }
 }
 
-/// The memory of one record that is written.
+/// The memory to which one record is written.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct FieldWriter<'a> {
-    /// `len` bytes that may be written, in atomic words.
+    /// Writable for `len` bytes, by `memory/atomic.rs`.
     data: *mut u8,
     len: usize,
     lifetime: PhantomData<&'a mut [u8]>,
@@ -375,14 +378,14 @@ impl FieldWriter<'_> {
     ///
     /// # Panics
     ///
-    /// If it reaches outside of the record.
+    /// If the field reaches outside the record.
     #[inline(always)]
-    pub fn element<F: Element>(&mut self, offset: usize, value: &F) {
-        inside::<F>(offset, self.len);
-        // From here on every byte of it is known to be initialised.
-        F::verify(slice::from_ref(value));
+    pub fn write_element<F: Element>(&mut self, offset: usize, value: &F) {
+        check_inside::<F>(offset, self.len);
+        // Panics unless every byte of the value is initialised.
+        F::verify_values(slice::from_ref(value));
         let (from, at) = ((&raw const *value).cast(), self.data.wrapping_add(offset));
-        // SAFETY: so many bytes of a value, and of the record, which may be written.
+        // SAFETY: `from` has the initialised bytes of a value, and `check_inside` found the field inside the writable record.
         unsafe { atomic::store_bytes(from, at, size_of::<F>(), align_of::<F>()) };
     }
 
@@ -390,10 +393,10 @@ impl FieldWriter<'_> {
     ///
     /// # Panics
     ///
-    /// If it reaches outside of this record.
+    /// If the nested record reaches outside this record.
     #[inline(always)]
-    pub fn record<F: NestedValue>(&mut self, offset: usize, value: &F) {
-        inside::<F>(offset, self.len);
+    pub fn write_record<F: NestedValue>(&mut self, offset: usize, value: &F) {
+        check_inside::<F>(offset, self.len);
         value.write_nested(&mut FieldWriter {
             data: self.data.wrapping_add(offset),
             len: size_of::<F>(),
@@ -402,9 +405,9 @@ impl FieldWriter<'_> {
     }
 }
 
-/// That a field of this type at an offset lies inside of a record of `len` bytes.
+/// Checks that a field of this type at an offset lies inside a record of `len` bytes.
 #[inline(always)]
-fn inside<F>(offset: usize, len: usize) {
+fn check_inside<F>(offset: usize, len: usize) {
     assert!(
         offset <= len && size_of::<F>() <= len - offset,
         "a field reaches outside its record"
@@ -416,7 +419,7 @@ mod tests {
     use super::*;
     use crate::element::fields::{FieldLayout, FieldType};
 
-    /// Says that it has a field behind its end.
+    /// A record that reads and writes a field beyond its end.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Liar(u32);
 
@@ -425,11 +428,11 @@ mod tests {
             &RecordLayout::of::<Self>(&[FieldLayout::new::<u32>("0", 0, FieldType::UNKNOWN)]);
 
         fn read_fields(from: &FieldReader<'_>) -> Self {
-            Self(from.element(2))
+            Self(from.read_element(2))
         }
 
         fn write_fields(&self, to: &mut FieldWriter<'_>) {
-            to.element(2, &self.0);
+            to.write_element(2, &self.0);
         }
     }
 
@@ -437,16 +440,18 @@ mod tests {
     #[should_panic = "reaches outside"]
     fn no_field_is_read_outside_of_its_record() {
         let memory = 7_u32;
-        // SAFETY: four bytes that nobody writes.
-        unsafe { <FieldAccess as Access<Liar>>::read((&raw const memory).cast(), false) };
+        // SAFETY: `memory` has four bytes, which no code writes.
+        unsafe {
+            <FieldAccess as ElementAccess<Liar>>::read_element((&raw const memory).cast(), false)
+        };
     }
 
     #[test]
     #[should_panic = "reaches outside"]
     fn no_field_is_written_outside_of_its_record() {
         let mut memory = 7_u32;
-        // SAFETY: four bytes that nobody else has.
-        unsafe { FieldAccess::store((&raw mut memory).cast(), &[Liar(1)]) };
+        // SAFETY: `memory` has four writable bytes, which no other code accesses.
+        unsafe { FieldAccess::store_elements((&raw mut memory).cast(), &[Liar(1)]) };
     }
 
     #[test]
@@ -457,6 +462,9 @@ mod tests {
             shared: true,
             lifetime: PhantomData,
         };
-        assert_eq!(reader.element::<[bool; 4]>(0), [false, true, true, true]);
+        assert_eq!(
+            reader.read_element::<[bool; 4]>(0),
+            [false, true, true, true]
+        );
     }
 }

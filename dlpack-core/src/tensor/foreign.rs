@@ -61,7 +61,7 @@ pub(super) fn check_tensor(
 /// # Errors
 ///
 /// [`Error::Malformed`], with the address.
-pub fn aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
+pub fn check_aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
     if tensor.is_aligned() {
         return Ok(());
     }

@@ -1,15 +1,16 @@
 //! Iteration over the items of a tensor, in blocks where possible. Shared memory is read by atomic loads.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
+use alloc::vec::Vec;
+use core::cmp::min;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
 use crate::element::{Plain, make_values};
-use crate::layout::extent;
-use crate::memory::atomic::{self, LINE_ALIGNMENT};
-use crate::memory::gather::gather_items;
-use crate::tensor::array_element::{Access, ArrayElement};
+use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
+use crate::tensor::array_element::{ArrayElement, ElementAccess};
+use crate::tensor::item_offsets::ItemOffsets;
 
 /// An iterator over the items of a tensor, in C order of their indices.
 ///
@@ -40,14 +41,14 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     fn next(&mut self) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.next()?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { S::Access::read(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read_element(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
         let item = self.data.wrapping_offset(self.positions.nth(n)?);
         // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
-        Some(unsafe { S::Access::read(item.cast(), self.shared) })
+        Some(unsafe { S::Access::read_element(item.cast(), self.shared) })
     }
 
     #[inline]
@@ -64,7 +65,7 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     fn fold<B, F: FnMut(B, S) -> B>(mut self, init: B, mut f: F) -> B {
         let mut result = init;
         if S::Access::RECORD.is_some() {
-            // Field by field, straight from where they lie.
+            // Records are read field by field, so a block of copied bytes is of no use.
             for item in self {
                 result = f(result, item);
             }
@@ -77,9 +78,29 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
                 for index in 0..len {
                     // SAFETY: `next_run` only returns items of the tensor, and these are values of `S`.
                     result = f(result, unsafe {
-                        S::Access::read(start.wrapping_add(index), false)
+                        S::Access::read_element(start.wrapping_add(index), false)
                     });
                 }
+            }
+            return result;
+        }
+        if let Some(pitch) = self.positions.pitch_of_long_runs(size_of::<S>()) {
+            while let Some((start, len)) = self.positions.next_run() {
+                let mut item = self.data.wrapping_offset(start);
+                for _ in 0..len {
+                    // SAFETY: `next_run` only returns items of the tensor, `pitch` bytes apart, and these are values of `S`.
+                    result = f(result, unsafe {
+                        S::Access::read_element(item.cast(), true)
+                    });
+                    item = item.wrapping_offset(pitch);
+                }
+            }
+            return result;
+        }
+        if Batch::<S>::ITEMS > 0 && self.positions.has_contiguous_runs(size_of::<S>()) {
+            while let Some((start, len)) = self.positions.next_run() {
+                // SAFETY: `next_run` returned contiguous items of the tensor, and these are values of `S`.
+                result = unsafe { fold_run(self.data.wrapping_offset(start), len, result, &mut f) };
             }
             return result;
         }
@@ -100,27 +121,121 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     }
 }
 
+/// Folds contiguous items of shared memory: whole batches, and before and after them fewer items at a time.
+///
+/// # Safety
+///
+/// `start` is the address of `len` items of type `S` of a viewed tensor, which the CPU can read. `Batch::<S>::ITEMS` is not 0.
+#[inline(always)]
+unsafe fn fold_run<S: ArrayElement, B>(
+    start: *const u8,
+    len: usize,
+    init: B,
+    f: &mut impl FnMut(B, S) -> B,
+) -> B {
+    let (mut result, mut next, mut left) = (init, start, len);
+    let mut batch = MaybeUninit::<Batch<S>>::uninit();
+    let items = batch.as_mut_ptr().cast::<S>();
+    let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
+    let mut few = front / size_of::<S>();
+    if front % size_of::<S>() != 0 {
+        few = Batch::<S>::ITEMS;
+    }
+    while left > 0 {
+        if few == 0 && left >= Batch::<S>::ITEMS {
+            for line in (0..BATCH).step_by(LINE) {
+                let to = items.cast::<u8>().wrapping_add(line);
+                // SAFETY: `next` is aligned for lines after the first few items, and a batch of items is left there.
+                unsafe { atomic::load_line(next.wrapping_add(line), to) };
+            }
+            // SAFETY: the loop has written all items of the batch.
+            unsafe { S::Access::make_values(items, Batch::<S>::ITEMS) };
+            for index in 0..Batch::<S>::ITEMS {
+                // SAFETY: the items of the batch are initialised values of `S`.
+                result = f(result, unsafe { items.wrapping_add(index).read() });
+            }
+            next = next.wrapping_add(BATCH);
+            left -= Batch::<S>::ITEMS;
+            continue;
+        }
+        let count = match few {
+            0 => left,
+            _ => min(few, left),
+        };
+        // SAFETY: `count` items are left at `next`, and the batch has capacity for them.
+        unsafe { S::Access::load_elements(next, items, count) };
+        for index in 0..count {
+            // SAFETY: `load_elements` has written `count` values of `S`.
+            result = f(result, unsafe { items.wrapping_add(index).read() });
+        }
+        next = next.wrapping_add(count * size_of::<S>());
+        left -= count;
+        if front % size_of::<S>() == 0 {
+            few = 0;
+        }
+    }
+    result
+}
+
+/// The number of bytes that [`fold_run`] loads at a time.
+const BATCH: usize = 8 * LINE;
+
+/// Space for the items of a few cache lines.
+#[repr(C, align(64))]
+union Batch<T> {
+    one: [ManuallyDrop<MaybeUninit<T>>; 0],
+    many: [MaybeUninit<u8>; BATCH],
+}
+
+impl<T> Batch<T> {
+    /// The number of items; 0 if a line would split one.
+    const ITEMS: usize = match size_of::<T>() {
+        0 => 0,
+        bytes if LINE % bytes == 0 && align_of::<T>() <= LINE => BATCH / bytes,
+        _ => 0,
+    };
+}
+
 impl<S: Plain> Items<'_, S> {
-    /// If the items that are left are contiguous, and lines of them can be loaded: how many come before the first line, and
-    /// where that is.
+    /// The number of items before the first aligned line, and the address of that line. `None` if the remaining items are not
+    /// contiguous, or if a line would split one.
     #[inline]
     pub(super) fn find_lines(&self) -> Option<(usize, *const u8)> {
-        let next = self.data.wrapping_offset(self.positions.at);
+        let next = (self.data).wrapping_offset(self.positions.contiguous_rest::<S>()?);
         let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
         let bytes = size_of::<S>();
-        let is_contiguous = self.positions.runs.rest == 0 && self.positions.pitch == bytes as isize;
-        let fits = is_contiguous && front % bytes == 0;
-        fits.then(|| (front / bytes, next.wrapping_add(front).cast_const()))
+        (front % bytes == 0).then(|| (front / bytes, next.wrapping_add(front).cast_const()))
     }
 
-    /// Passes over items.
+    /// Skips items.
     pub(super) fn skip_items(&mut self, count: usize) {
         if let Some(last) = count.checked_sub(1) {
             self.positions.nth(last);
         }
     }
 
-    /// Loads the next `count` items into the front of an array, where they are values.
+    /// Copies all items to a vector.
+    pub(super) fn copy_to_vec(mut self) -> Vec<S> {
+        let len = self.len();
+        let mut items = Vec::<S>::with_capacity(len);
+        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
+        let mut done = 0;
+        while done < len {
+            let (from, shared) = (self.data, self.shared);
+            let to = items.as_mut_ptr().wrapping_add(done).cast();
+            // SAFETY: each item of the tensor is `scalars` units of `positions`, and `to` has capacity for the rest of `len`.
+            let more = unsafe { (self.positions).copy_next(from, scalars, to, len - done, shared) };
+            assert!(more > 0, "as many items as the positions count");
+            done += more;
+        }
+        // SAFETY: the loop has written the bytes of `len` items to the vector, which no other code accesses.
+        unsafe { make_values(items.as_mut_ptr(), len) };
+        // SAFETY: `make_values` has made `len` values of `S`.
+        unsafe { items.set_len(len) };
+        items
+    }
+
+    /// Loads the next `count` items to the front of an array.
     #[inline(never)]
     pub(super) fn load_batch<const N: usize>(&mut self, count: usize) -> [MaybeUninit<S>; N] {
         let mut batch = [const { MaybeUninit::<S>::uninit() }; N];
@@ -130,12 +245,12 @@ impl<S: Plain> Items<'_, S> {
         while done < count {
             let (from, shared) = (self.data, self.shared);
             let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
-            // SAFETY: the items of the tensor are `scalars` of those that the positions count; there is room for `N`.
+            // SAFETY: each item of the tensor is `scalars` units of `positions`, and `to` has capacity for `room` items.
             let more = unsafe { (self.positions).copy_next(from, scalars, to, room, shared) };
             assert!(more > 0, "as many items as the positions count");
             done += more;
         }
-        // SAFETY: so many were written right above.
+        // SAFETY: the loop has written `count` items to `batch`.
         unsafe { make_values(to, count) };
         batch
     }
@@ -186,315 +301,4 @@ pub(crate) unsafe fn read_item<S: Plain>(item: *const S, shared: bool) -> S {
     unsafe { make_values(value.as_mut_ptr(), 1) };
     // SAFETY: `make_values` has made the bytes a value of `S`.
     unsafe { value.assume_init() }
-}
-
-/// The byte offsets of all items from the first item, in C order of their indices.
-///
-/// The items are iterated in runs of equal stride. A run covers as many of the last axes as can be merged into one; the
-/// other axes lead from run to run.
-#[derive(Clone, Debug)]
-pub(crate) struct ItemOffsets<'a> {
-    /// The offset of the next item, or the end of the last run if `here` is 0.
-    at: isize,
-    /// The number of items left in the current run, including the next one.
-    here: usize,
-    /// The stride within a run, in bytes.
-    pitch: isize,
-    runs: RunState<'a>,
-}
-
-/// The axes that lead from run to run, and the position on them.
-#[derive(Clone, Copy, Debug)]
-struct RunState<'a> {
-    /// The number of items in all later runs.
-    rest: usize,
-    /// The number of items in a run.
-    len: usize,
-    /// The stride within a run, in units of `unit` bytes, as all strides here.
-    step: i64,
-    unit: usize,
-    /// The number of runs before this one. `shape` and `strides` are those of the axes that lead from run to run.
-    turns: i64,
-    shape: &'a [i64],
-    strides: &'a [i64],
-}
-
-impl<'a> ItemOffsets<'a> {
-    /// The offsets of the items of a tensor with strides in units of `unit` bytes.
-    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], unit: usize) -> Self {
-        let items = extent::count_items(shape).unwrap_or(0);
-        let (mut axes, mut len, mut step) = (shape.len(), 1, 1);
-        // If one axis is empty, the product of the other sizes may overflow.
-        while let Some(axis) = axes.checked_sub(1).filter(|_| items > 0) {
-            let extent = shape[axis];
-            if len == 1 {
-                step = strides[axis];
-            } else if extent != 1 && i64::checked_mul(step, len) != Some(strides[axis]) {
-                break;
-            }
-            len *= extent;
-            axes = axis;
-        }
-        let (items, len) = (to_count(items), to_count(len));
-        let here = len.min(items);
-        Self {
-            at: 0,
-            here,
-            pitch: to_bytes(step, unit),
-            runs: RunState {
-                rest: items - here,
-                len,
-                step,
-                unit,
-                turns: 0,
-                shape: &shape[..axes],
-                strides: &strides[..axes],
-            },
-        }
-    }
-
-    /// Whether the items of each run are contiguous, if an item has this many units.
-    fn are_contiguous(&self, units: usize) -> bool {
-        self.runs.len == 1 || self.runs.step == to_axis_size(units)
-    }
-
-    #[inline]
-    pub(crate) fn remaining_items(&self) -> usize {
-        self.here + self.runs.rest
-    }
-
-    /// Returns the rest of the current run, or the next run: the offset of its first item, and the number of items.
-    pub(crate) fn next_run(&mut self) -> Option<(isize, usize)> {
-        if self.here == 0 && !self.advance_runs(1) {
-            return None;
-        }
-        let run = (self.at, self.here);
-        self.skip_items(self.here);
-        Some(run)
-    }
-
-    /// Skips items of the current run.
-    #[inline(always)]
-    pub(crate) fn skip_items(&mut self, items: usize) {
-        self.at = (self.at).wrapping_add(self.pitch.wrapping_mul(items as isize));
-        self.here -= items;
-    }
-
-    /// Advances from the end of a run by this many runs. Returns false if there is no such run.
-    #[inline(always)]
-    fn advance_runs(&mut self, runs: usize) -> bool {
-        // A copy of the state lets the compiler keep the other fields in registers.
-        let mut apart = self.runs;
-        let start = apart.advance_runs(self.at, runs);
-        self.runs = apart;
-        let Some(start) = start else {
-            return false;
-        };
-        (self.at, self.here) = (start, self.runs.len);
-        true
-    }
-
-    /// Whether the items of each run are contiguous elements of `T`, and have so many bytes or more.
-    pub(crate) fn has_runs_of<T: Plain>(&self, bytes: usize) -> bool {
-        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
-        self.are_contiguous(scalars) && self.runs.len * size_of::<T>() >= bytes
-    }
-
-    /// Where the next element of `T` lies, and how many elements are contiguous from there on; `None` if none is left, or if
-    /// they are not.
-    #[inline]
-    pub(crate) fn contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
-        let is_there = self.here > 0 || self.advance_runs(1);
-        let is_contiguous = is_there && self.pitch == size_of::<T>() as isize;
-        is_contiguous.then_some((self.at, self.here))
-    }
-
-    /// Copies the next elements, one at least if one is left, and `room` at most; returns how many. Others may write them
-    /// meanwhile.
-    ///
-    /// # Safety
-    ///
-    /// Elements of a viewed tensor lie at these positions from `data`; `to` has space for so many, and no other code uses it.
-    pub(crate) unsafe fn load<T: Plain>(
-        &mut self,
-        data: *mut u8,
-        to: *mut T,
-        room: usize,
-    ) -> usize {
-        let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
-        // SAFETY: the caller's promises; an element is so many scalars, which the positions count.
-        unsafe { self.copy_next(data, scalars, to.cast(), room, true) }
-    }
-
-    /// Writes the next `count` elements. Others may read and write them meanwhile.
-    ///
-    /// # Safety
-    ///
-    /// That many elements of a viewed tensor lie at these positions from `data`, and may be written as `memory/atomic.rs`
-    /// does; `values` has as many, which nobody writes.
-    pub(crate) unsafe fn store<T: Plain>(&mut self, data: *mut u8, values: *const T, count: usize) {
-        let mut values = values.cast::<u8>();
-        let mut left = count;
-        while left > 0 && (self.here > 0 || self.advance_runs(1)) {
-            let items = self.here.min(left);
-            let place = data.wrapping_offset(self.at);
-            if self.pitch == size_of::<T>() as isize {
-                let bytes = items * size_of::<T>();
-                // SAFETY: the caller's elements, contiguous on both sides.
-                unsafe { atomic::store_bytes(values, place, bytes, align_of::<T>()) };
-            } else {
-                for index in 0..items {
-                    let (from, far) = (index * size_of::<T>(), self.pitch * index as isize);
-                    let (from, to) = (values.wrapping_add(from), place.wrapping_offset(far));
-                    // SAFETY: one of the caller's elements.
-                    unsafe { atomic::store_bytes(from, to, size_of::<T>(), align_of::<T>()) };
-                }
-            }
-            values = values.wrapping_add(items * size_of::<T>());
-            left -= items;
-            self.skip_items(items);
-        }
-    }
-
-    /// Copies the next items to `to`, as many as there are and as fit into `room`. Returns their number.
-    ///
-    /// # Safety
-    ///
-    /// The items are at these positions from `data`, with `units` units each. The CPU can read them; if they are `shared`,
-    /// other code may write to them. `to` is valid for writes of `room` items, at least one, and no other code accesses it.
-    unsafe fn copy_next(
-        &mut self,
-        data: *mut u8,
-        units: usize,
-        to: *mut u8,
-        room: usize,
-        shared: bool,
-    ) -> usize {
-        let unit = self.runs.unit;
-        let mut done = 0;
-        while done < room && (self.here > 0 || self.advance_runs(1)) {
-            let (free, here) = (room - done, self.here);
-            if here > free && done > 0 {
-                // The remaining capacity is too small to be worth another copy.
-                break;
-            }
-            let items = here.min(free);
-            let from = data.wrapping_offset(self.at);
-            let to = to.wrapping_add(done * units * unit);
-            // Short runs along the axis that leads from one to the next are copied in one call.
-            let runs = &mut self.runs;
-            let (mut rows, mut leap) = (1, 0);
-            let last = runs.shape.len().checked_sub(1);
-            if let Some(last) = last.filter(|_| here == runs.len) {
-                let turns = runs.shape[last] - runs.turns % runs.shape[last];
-                rows = to_count(turns).min(free / here).max(1);
-                runs.turns += to_axis_size(rows - 1);
-                leap = runs.strides[last];
-            }
-            let step = runs.step;
-            runs.rest -= (rows - 1) * runs.len;
-            if rows == 1 && shared && self.are_contiguous(units) {
-                let alignment = unit | from.addr();
-                // SAFETY: these are contiguous items of the tensor, which are readable by this function's contract; `items`
-                // is at most the free capacity of `to`.
-                unsafe { atomic::load_bytes(from, to, items * units * unit, alignment) };
-            } else {
-                let shape = [rows, items, units].map(to_axis_size);
-                // SAFETY:
-                // 1. these are items of the tensor: each row starts one index further along the last axis of `runs`;
-                // 2. `to` has capacity for them, and no other code accesses it, by this function's contract;
-                // 3. the items have writers only if they are `shared`, and then Rust code writes to them by atomics.
-                unsafe { gather_items(from, &shape, &[leap, step, 1], unit, to, shared) };
-            }
-            let far = to_bytes(leap.wrapping_mul(to_axis_size(rows - 1)), unit);
-            self.at = self.at.wrapping_add(far);
-            self.skip_items(items);
-            done += rows * items;
-        }
-        done
-    }
-}
-
-impl Iterator for ItemOffsets<'_> {
-    type Item = isize;
-
-    #[inline]
-    fn next(&mut self) -> Option<isize> {
-        if self.here == 0 && !self.advance_runs(1) {
-            return None;
-        }
-        let at = self.at;
-        self.skip_items(1);
-        Some(at)
-    }
-
-    #[inline]
-    fn nth(&mut self, n: usize) -> Option<isize> {
-        match n.checked_sub(self.here) {
-            None => self.skip_items(n),
-            Some(beyond) => {
-                self.skip_items(self.here);
-                if self.advance_runs((beyond / self.runs.len).saturating_add(1)) {
-                    self.skip_items(beyond % self.runs.len);
-                }
-            }
-        }
-        self.next()
-    }
-
-    #[inline]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.remaining_items(), Some(self.remaining_items()))
-    }
-}
-
-impl RunState<'_> {
-    /// Advances from the end of a run by this many runs, and returns the start of that run, or `None` if there is none.
-    #[cold]
-    fn advance_runs(&mut self, end: isize, runs: usize) -> Option<isize> {
-        let items = runs.checked_mul(self.len);
-        let Some(rest) = items.and_then(|items| self.rest.checked_sub(items)) else {
-            self.rest = 0;
-            return None;
-        };
-        self.rest = rest;
-        // In units, relative to the end of the current run.
-        let mut far = self
-            .step
-            .wrapping_mul(to_axis_size(self.len))
-            .wrapping_neg();
-        let (mut turns, mut carry) = (self.turns, to_axis_size(runs));
-        self.turns += carry;
-        for axis in (0..self.shape.len()).rev() {
-            let extent = self.shape[axis];
-            let old = turns % extent;
-            turns /= extent;
-            let mut new = old + carry;
-            carry = 0;
-            if new >= extent {
-                (new, carry) = (new % extent, new / extent);
-            }
-            far = far.wrapping_add(self.strides[axis].wrapping_mul(new - old));
-            if carry == 0 {
-                break;
-            }
-        }
-        Some(end.wrapping_add(to_bytes(far, self.unit)))
-    }
-}
-
-/// Converts a number of items, which is never negative.
-fn to_count(items: i64) -> usize {
-    usize::try_from(items).unwrap_or(0)
-}
-
-/// Converts a number of items to the type of sizes and strides.
-fn to_axis_size(items: usize) -> i64 {
-    i64::try_from(items).unwrap_or(i64::MAX)
-}
-
-/// Converts a distance from units to bytes; 0 if it does not fit, in which case it is not used.
-fn to_bytes(units: i64, unit: usize) -> isize {
-    let units = isize::try_from(units).unwrap_or(0);
-    units.wrapping_mul(unit as isize)
 }

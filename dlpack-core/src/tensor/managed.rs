@@ -157,7 +157,7 @@ impl Managed {
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
-        foreign::aligned(tensor)?;
+        foreign::check_aligned(tensor)?;
         // SAFETY: by this function's contract the struct has at least the fields that all versions share, and `version`
         // is the first of them.
         let version = Version::from(unsafe { (*tensor.as_ptr()).version });
@@ -192,7 +192,7 @@ impl Managed {
     ///
     /// The contract of [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
-        foreign::aligned(tensor)?;
+        foreign::check_aligned(tensor)?;
         let mut managed = Self::new(ManagedStruct::Legacy(tensor), None, None, Access::Exclusive);
         managed.strides =
             foreign::check_tensor(managed.tensor.dl_tensor(), managed.tensor.flags())?;

@@ -8,7 +8,7 @@ use crate::{DataType, Error, TensorRef, abi};
 
 /// A scalar of a tensor, converted without loss.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Number {
+pub enum AnyNumber {
     /// A `bool`.
     Bool(bool),
     /// A signed integer.
@@ -44,17 +44,17 @@ pub struct Numbers {
 ///
 /// ```
 /// use dlpack_core::DLPack;
-/// use dlpack_core::binding::{Number, numbers};
+/// use dlpack_core::binding::{AnyNumber, copy_numbers};
 ///
 /// let managed = [1.5_f32, -0.25].into_dlpack()?;
-/// assert!(numbers(&managed.view())?.eq([1.5, -0.25].map(Number::Float)));
+/// assert!(copy_numbers(&managed.view())?.eq([1.5, -0.25].map(AnyNumber::Float)));
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 ///
 /// # Errors
 ///
 /// Memory that the CPU cannot read, items that share bytes, or no memory for the copy.
-pub fn numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
+pub fn copy_numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
     tensor.check_host_readable()?;
     let dtype = tensor.dtype();
     let scalar = dtype.with_lanes(1);
@@ -101,10 +101,10 @@ impl Numbers {
         let start = self.at;
         let len = count.saturating_mul(self.size).min(self.len - start);
         self.at += len;
-        &self.bytes()[start..start + len]
+        &self.all_bytes()[start..start + len]
     }
 
-    fn bytes(&self) -> &[u8] {
+    fn all_bytes(&self) -> &[u8] {
         match self.len {
             0..=INLINE => &self.inline[..self.len],
             _ => &self.heap,
@@ -113,36 +113,36 @@ impl Numbers {
 }
 
 impl Iterator for Numbers {
-    type Item = Number;
+    type Item = AnyNumber;
 
-    fn next(&mut self) -> Option<Number> {
+    fn next(&mut self) -> Option<AnyNumber> {
         let end = self.at + self.size;
-        let number = convert_scalar(self.dtype, self.bytes().get(self.at..end)?);
+        let number = convert_scalar(self.dtype, self.all_bytes().get(self.at..end)?);
         self.at = end;
         Some(number)
     }
 }
 
 /// Converts the bytes of one scalar.
-fn convert_scalar(dtype: DataType, bytes: &[u8]) -> Number {
+fn convert_scalar(dtype: DataType, bytes: &[u8]) -> AnyNumber {
     let code = dtype.code();
     match code {
-        abi::kDLBool => Number::Bool(read_bits(bytes) != 0),
+        abi::kDLBool => AnyNumber::Bool(read_bits(bytes) != 0),
         abi::kDLInt => {
             let unused = 128 - 8 * bytes.len();
-            Number::Signed((read_bits(bytes) << unused) as i128 >> unused)
+            AnyNumber::Signed((read_bits(bytes) << unused) as i128 >> unused)
         }
         abi::kDLComplex => {
             let (real, imaginary) = bytes.split_at(bytes.len() / 2);
-            Number::Complex(
+            AnyNumber::Complex(
                 convert_float(abi::kDLFloat, real),
                 convert_float(abi::kDLFloat, imaginary),
             )
         }
         abi::kDLFloat | abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn => {
-            Number::Float(convert_float(code, bytes))
+            AnyNumber::Float(convert_float(code, bytes))
         }
-        _ => Number::Unsigned(read_bits(bytes)),
+        _ => AnyNumber::Unsigned(read_bits(bytes)),
     }
 }
 
@@ -151,15 +151,15 @@ fn read_bits(bytes: &[u8]) -> u128 {
     // One load for each of the sizes that occur.
     match bytes.len() {
         1 => bytes[0].into(),
-        2 => u16::from_ne_bytes(to_array(bytes)).into(),
-        4 => u32::from_ne_bytes(to_array(bytes)).into(),
-        8 => u64::from_ne_bytes(to_array(bytes)).into(),
-        _ => u128::from_ne_bytes(to_array(bytes)),
+        2 => u16::from_ne_bytes(first_bytes(bytes)).into(),
+        4 => u32::from_ne_bytes(first_bytes(bytes)).into(),
+        8 => u64::from_ne_bytes(first_bytes(bytes)).into(),
+        _ => u128::from_ne_bytes(first_bytes(bytes)),
     }
 }
 
 /// Converts a slice to an array. The caller has checked its length.
-fn to_array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes")
 }
 
@@ -179,8 +179,8 @@ enum NonFinite {
 #[inline]
 fn convert_float(code: u8, bytes: &[u8]) -> f64 {
     match (code, bytes.len()) {
-        (abi::kDLFloat, 8) => f64::from_ne_bytes(to_array(bytes)),
-        (abi::kDLFloat, 4) => f32::from_ne_bytes(to_array(bytes)).into(),
+        (abi::kDLFloat, 8) => f64::from_ne_bytes(first_bytes(bytes)),
+        (abi::kDLFloat, 4) => f32::from_ne_bytes(first_bytes(bytes)).into(),
         _ => convert_small_float(code, bytes),
     }
 }
@@ -253,8 +253,8 @@ mod tests {
         for count in 0..40_u16 {
             let values: Vec<_> = (0..count).map(|it| it * 1001).collect();
             let tensor = values.clone().into_dlpack().expect("a list of integers");
-            let read = numbers(&tensor.view()).expect("enough memory");
-            let expected = values.iter().map(|it| Number::Unsigned((*it).into()));
+            let read = copy_numbers(&tensor.view()).expect("enough memory");
+            let expected = values.iter().map(|it| AnyNumber::Unsigned((*it).into()));
             assert!(read.clone().eq(expected), "{count}");
             let mut rest = read;
             let (first, second) = (rest.take_bytes(7).to_vec(), rest.take_bytes(100).to_vec());

@@ -8,7 +8,8 @@ use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
 use crate::memory::{aligned::allocate_vec, gather::gather_items};
 use crate::tensor::accessors::accessors;
-use crate::tensor::items::{ItemOffsets, Items};
+use crate::tensor::item_offsets::ItemOffsets;
+use crate::tensor::items::Items;
 use crate::{DataType, Device, Element, Error, Order, Version, error::text};
 
 /// A view of a tensor that something else owns, usually a [`Managed`](crate::Managed).
@@ -47,7 +48,7 @@ unsafe impl Sync for TensorRef<'_> {}
 pub(crate) fn count_elements<T: Element>(items: i64) -> usize {
     let items = usize::try_from(items).unwrap_or(0);
     items
-        .checked_div(const { T::TRAILING.items() })
+        .checked_div(const { T::TRAILING.count_items() })
         .unwrap_or(0)
 }
 
@@ -230,7 +231,7 @@ impl<'a> TensorRef<'a> {
                 .expect("as many scalars as the elements have in all")
         };
         let mut source = Source::new(&mut next);
-        elements.extend((0..len).map(|_| T::build(&mut source)));
+        elements.extend((0..len).map(|_| T::build_from(&mut source)));
         *target = elements;
         Ok(())
     }
@@ -293,7 +294,7 @@ impl<'a> TensorRef<'a> {
             return Ok(None);
         }
         let leading = self.shape.len().saturating_sub(own.len());
-        let pitch = i64::try_from(own.items()).unwrap_or(i64::MAX);
+        let pitch = i64::try_from(own.count_items()).unwrap_or(i64::MAX);
         let mut strides = Dims::from(&self.strides[..leading]).check_allocated()?;
         let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
         let mut whole =

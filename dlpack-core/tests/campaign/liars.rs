@@ -7,7 +7,9 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-use dlpack_core::__private0::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf, part};
+use dlpack_core::__private0::{
+    Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf, describe_element_field,
+};
 use dlpack_core::{
     AsDevice, AsOrder, Buffer, DLPack, DataType, Descriptor, Device, DeviceType, Error,
     ExportRequest, Loan, LoanMut, Managed, Order, Parts, Writable,
@@ -256,8 +258,11 @@ impl Homogeneous for Twisted {
     type Scalar = u32;
     const TRAILING: Axes = Axes::of_array(3, Axes::NONE);
 
-    fn walk<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
-        let (pair, one) = (part::<Self, [u32; 2]>(), part::<Self, u32>());
+    fn walk_fields<'a>(&'a self, walk: WalkOf<'a, Self>) -> WalkOf<'a, Self> {
+        let (pair, one) = (
+            describe_element_field::<Self, [u32; 2]>(),
+            describe_element_field::<Self, u32>(),
+        );
         match Dice(WALKS.fetch_add(1, Ordering::SeqCst)).below(60) {
             0 => walk.field(&self.1, one).field(&self.0, pair),
             1 => walk.field(&self.0, pair).field(&CONSTANT[0], one),
@@ -266,8 +271,11 @@ impl Homogeneous for Twisted {
         }
     }
 
-    fn walk_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
-        let (pair, one) = (part::<Self, [u32; 2]>(), part::<Self, u32>());
+    fn walk_fields_mut<'a>(&'a mut self, walk: WalkMutOf<'a, Self>) -> WalkMutOf<'a, Self> {
+        let (pair, one) = (
+            describe_element_field::<Self, [u32; 2]>(),
+            describe_element_field::<Self, u32>(),
+        );
         match Dice(WALKS.fetch_add(1, Ordering::SeqCst)).below(60) {
             0 => walk.field(&mut self.1, one),
             1 => walk.field(&mut self.0, pair),
@@ -275,15 +283,18 @@ impl Homogeneous for Twisted {
         }
     }
 
-    fn build(source: &mut SourceOf<'_, Self>) -> Self {
-        let one = source.next(part::<Self, u32>());
+    fn build_from(source: &mut SourceOf<'_, Self>) -> Self {
+        let one = source.next(describe_element_field::<Self, u32>());
         match Dice(WALKS.fetch_add(1, Ordering::SeqCst)).below(20) {
             0 => Self([one; 2], one),
             1 => Self(
-                source.next(part::<Self, [u32; 2]>()),
-                source.next(part::<Self, u32>()),
+                source.next(describe_element_field::<Self, [u32; 2]>()),
+                source.next(describe_element_field::<Self, u32>()),
             ),
-            _ => Self([one, source.next(part::<Self, u32>())], one),
+            _ => Self(
+                [one, source.next(describe_element_field::<Self, u32>())],
+                one,
+            ),
         }
     }
 }

@@ -74,7 +74,7 @@ fn innermost_scalar(ty: &Type) -> Option<&Ident> {
 fn field_part(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (own, ty) = (field.ty.span(), field.ty);
     let k = paths.k(own);
-    quote_spanned!(own=> #k::part::<Self, #ty>())
+    quote_spanned!(own=> #k::describe_element_field::<Self, #ty>())
 }
 
 fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> TokenStream {
@@ -121,15 +121,15 @@ fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> 
         Ident::new("source", here),
     );
     let methods = quote_spanned! {own=>
-        fn walk<'fields>(&'fields #this, #walk: #own_k::WalkOf<'fields, Self>) -> #own_k::WalkOf<'fields, Self> {
+        fn walk_fields<'fields>(&'fields #this, #walk: #own_k::WalkOf<'fields, Self>) -> #own_k::WalkOf<'fields, Self> {
             #shared
             #walk
         }
-        fn walk_mut<'fields>(&'fields mut #this, #walk: #own_k::WalkMutOf<'fields, Self>) -> #own_k::WalkMutOf<'fields, Self> {
+        fn walk_fields_mut<'fields>(&'fields mut #this, #walk: #own_k::WalkMutOf<'fields, Self>) -> #own_k::WalkMutOf<'fields, Self> {
             #exclusive
             #walk
         }
-        fn build(#source: &mut #own_k::SourceOf<'_, Self>) -> Self {
+        fn build_from(#source: &mut #own_k::SourceOf<'_, Self>) -> Self {
             Self { #(#built),* }
         }
     };

@@ -133,7 +133,7 @@ fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStre
         let k = input.krate.private(at);
         let offset = quote!(#k::offset_of!(Self, #member));
         if is(field, Role::Nested) {
-            quote_spanned!(at=> #member: from.record::<#ty>(#offset))
+            quote_spanned!(at=> #member: from.read_record::<#ty>(#offset))
         } else {
             quote_spanned!(at=> #member: #k::ElementField::<#ty>::read(from, #offset))
         }

@@ -7,37 +7,61 @@ impl ::dlpack_core::__private::Homogeneous for Point {
     type Scalar = <f32 as ::dlpack_core::Element>::Scalar;
     const TRAILING: ::dlpack_core::__private::Axes = ::dlpack_core::__private::Axes::of_fields(
         &[
-            ::dlpack_core::__private::part::<Self, f32>().axes(),
-            ::dlpack_core::__private::part::<Self, f32>().axes(),
-            ::dlpack_core::__private::part::<Self, f32>().axes(),
+            ::dlpack_core::__private::describe_element_field::<Self, f32>().axes(),
+            ::dlpack_core::__private::describe_element_field::<Self, f32>().axes(),
+            ::dlpack_core::__private::describe_element_field::<Self, f32>().axes(),
         ],
     );
-    fn walk<'fields>(
+    fn walk_fields<'fields>(
         &'fields self,
         walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkOf<'fields, Self> {
-        let walk = walk.field(&self.x, ::dlpack_core::__private::part::<Self, f32>());
-        let walk = walk.field(&self.y, ::dlpack_core::__private::part::<Self, f32>());
-        let walk = walk.field(&self.z, ::dlpack_core::__private::part::<Self, f32>());
+        let walk = walk
+            .field(
+                &self.x,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
+        let walk = walk
+            .field(
+                &self.y,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
+        let walk = walk
+            .field(
+                &self.z,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         walk
     }
-    fn walk_mut<'fields>(
+    fn walk_fields_mut<'fields>(
         &'fields mut self,
         walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkMutOf<'fields, Self> {
         let walk = walk
-            .field(&mut self.x, ::dlpack_core::__private::part::<Self, f32>());
+            .field(
+                &mut self.x,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         let walk = walk
-            .field(&mut self.y, ::dlpack_core::__private::part::<Self, f32>());
+            .field(
+                &mut self.y,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         let walk = walk
-            .field(&mut self.z, ::dlpack_core::__private::part::<Self, f32>());
+            .field(
+                &mut self.z,
+                ::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            );
         walk
     }
-    fn build(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
+    fn build_from(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
-            x: source.next(::dlpack_core::__private::part::<Self, f32>()),
-            y: source.next(::dlpack_core::__private::part::<Self, f32>()),
-            z: source.next(::dlpack_core::__private::part::<Self, f32>()),
+            x: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
+            y: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
+            z: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
         }
     }
 }

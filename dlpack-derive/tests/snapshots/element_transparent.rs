@@ -5,29 +5,37 @@
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
 impl<T: Element> ::dlpack_core::__private::Homogeneous for Pixel<T> {
     type Scalar = <[T; 3] as ::dlpack_core::Element>::Scalar;
-    const TRAILING: ::dlpack_core::__private::Axes = ::dlpack_core::__private::part::<
+    const TRAILING: ::dlpack_core::__private::Axes = ::dlpack_core::__private::describe_element_field::<
         Self,
         [T; 3],
     >()
         .axes();
-    fn walk<'fields>(
+    fn walk_fields<'fields>(
         &'fields self,
         walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkOf<'fields, Self> {
-        let walk = walk.field(&self.0, ::dlpack_core::__private::part::<Self, [T; 3]>());
+        let walk = walk
+            .field(
+                &self.0,
+                ::dlpack_core::__private::describe_element_field::<Self, [T; 3]>(),
+            );
         walk
     }
-    fn walk_mut<'fields>(
+    fn walk_fields_mut<'fields>(
         &'fields mut self,
         walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkMutOf<'fields, Self> {
         let walk = walk
-            .field(&mut self.0, ::dlpack_core::__private::part::<Self, [T; 3]>());
+            .field(
+                &mut self.0,
+                ::dlpack_core::__private::describe_element_field::<Self, [T; 3]>(),
+            );
         walk
     }
-    fn build(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
+    fn build_from(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
-            0: source.next(::dlpack_core::__private::part::<Self, [T; 3]>()),
+            0: source
+                .next(::dlpack_core::__private::describe_element_field::<Self, [T; 3]>()),
         }
     }
 }

@@ -60,7 +60,10 @@ impl ::dlpack_core::__private::RecordValue for Tick {
             price: ::dlpack_core::__private::ElementField::<
                 f64,
             >::read(from, ::dlpack_core::__private::offset_of!(Self, price)),
-            at: from.record::<[Place; 2]>(::dlpack_core::__private::offset_of!(Self, at)),
+            at: from
+                .read_record::<
+                    [Place; 2],
+                >(::dlpack_core::__private::offset_of!(Self, at)),
         }
     }
     #[inline]

@@ -202,7 +202,7 @@ fn write_elements<T: Scalar, L: List>(
     match method {
         "update" => {
             let (mut old, mut elements) = (Vec::new(), elements.into_iter());
-            array.update(|element| {
+            array.update_in_order(|element| {
                 element.append_bytes(&mut old);
                 elements.next().expect("as many as are updated")
             });

@@ -1,7 +1,7 @@
 //! The elements of a [`Tensor`](crate::Tensor) as Python numbers, in nested lists.
 
 use dlpack_core::Managed;
-use dlpack_core::binding::{Number, Numbers, numbers};
+use dlpack_core::binding::{AnyNumber, Numbers, copy_numbers};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{PyTypeInfo, prelude::*, types::PyInt};
 
@@ -100,15 +100,15 @@ pub(super) fn only_element_is_true(py: Python<'_>, tensor: &Managed) -> PyResult
 
 fn read_numbers(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
     attached::wait_until_readable(py, tensor)?;
-    Ok(numbers(&tensor.view())?)
+    Ok(copy_numbers(&tensor.view())?)
 }
 
-fn python_number(py: Python<'_>, number: Number) -> PyResult<Bound<'_, PyAny>> {
+fn python_number(py: Python<'_>, number: AnyNumber) -> PyResult<Bound<'_, PyAny>> {
     match number {
-        Number::Bool(is_true) => Ok(values::new_bool(py, is_true)),
-        Number::Signed(number) => values::new_wide_int(py, number),
-        Number::Unsigned(number) => values::new_wide_unsigned_int(py, number),
-        Number::Float(number) => values::new_float(py, number),
-        Number::Complex(real, imaginary) => values::new_complex(py, [real, imaginary]),
+        AnyNumber::Bool(is_true) => Ok(values::new_bool(py, is_true)),
+        AnyNumber::Signed(number) => values::new_wide_int(py, number),
+        AnyNumber::Unsigned(number) => values::new_wide_unsigned_int(py, number),
+        AnyNumber::Float(number) => values::new_float(py, number),
+        AnyNumber::Complex(real, imaginary) => values::new_complex(py, [real, imaginary]),
     }
 }

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
 use dlpack_core::abi::DLManagedTensorVersioned;
-use dlpack_core::binding::aligned;
+use dlpack_core::binding::check_aligned;
 use dlpack_core::{Managed, request::Abi};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
@@ -94,7 +94,7 @@ pub(crate) fn peek_tensor(
     };
     let pointer = capsule.pointer_checked(Some(name))?;
     // Both structs have the same alignment.
-    aligned(pointer.cast::<DLManagedTensorVersioned>()).or_fetch(capsule.py())?;
+    check_aligned(pointer.cast::<DLManagedTensorVersioned>()).or_fetch(capsule.py())?;
     Ok((pointer, name))
 }
 

@@ -7,7 +7,7 @@
 use core::marker::PhantomData;
 
 use dlpack_core::array::{ArrayElement, Rank, View, ViewMut};
-use dlpack_core::binding::{Access, ByAccess, Found, Span, Strided, keep_strided};
+use dlpack_core::binding::{ElementAccess, ElementTask, Span, Strided, UnownedArray, keep_strided};
 use dlpack_core::element::{Plain, RecordLayout};
 use dlpack_core::{Error, Managed};
 use pyo3::prelude::*;
@@ -65,7 +65,7 @@ pub(super) struct Leased<V, O> {
 type OverlapGuards = (Registration, Option<Lease>);
 
 /// The description of the array that a view is created from.
-type FoundArray<V> = Found<<V as HostView>::Element, <V as HostView>::List>;
+type FoundArray<V> = UnownedArray<<V as HostView>::Element, <V as HostView>::List>;
 
 /// How its elements are read.
 type AccessOf<V> = <<V as HostView>::Element as ArrayElement>::Access;
@@ -80,8 +80,8 @@ pub(super) trait HostView: Sized {
     ///
     /// # Safety
     ///
-    /// Same contract as that of [`Found::keep_mut`].
-    unsafe fn from_found(found: Found<Self::Element, Self::List>, keeper: Keeper) -> Self;
+    /// Same contract as that of [`UnownedArray::into_view_mut`].
+    unsafe fn from_found(found: UnownedArray<Self::Element, Self::List>, keeper: Keeper) -> Self;
 
     /// Allows slices of the elements.
     ///
@@ -110,7 +110,7 @@ macro_rules! kinds {
             const WRITES: bool = $writes;
 
             #[inline(always)]
-            unsafe fn from_found(found: Found<T, L>, keeper: Keeper) -> Self {
+            unsafe fn from_found(found: UnownedArray<T, L>, keeper: Keeper) -> Self {
                 // SAFETY: the contract of `from_found` is that of the core's function.
                 unsafe { found.$keep(keeper) }
             }
@@ -124,18 +124,18 @@ macro_rules! kinds {
     )*};
 }
 kinds! {
-    View false keep
-    ViewMut true keep_mut
+    View false into_view
+    ViewMut true into_view_mut
 }
 
 /// The view of an argument, which is another thing for numbers and for records.
 struct Extract<'a, 'py, V, O>(&'a Bound<'py, PyAny>, PhantomData<(V, O)>);
 
-impl<V: HostView, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
+impl<V: HostView, O: Options> ElementTask<V::Element> for Extract<'_, '_, V, O> {
     type Output = PyResult<Leased<V, O>>;
 
     #[inline(always)]
-    fn plain(self) -> Self::Output
+    fn run_for_plain(self) -> Self::Output
     where
         V::Element: Plain,
     {
@@ -146,8 +146,8 @@ impl<V: HostView, O: Options> ByAccess<V::Element> for Extract<'_, '_, V, O> {
     }
 
     #[inline(always)]
-    fn records(self, layout: &'static RecordLayout) -> Self::Output {
-        Leased::of_records(self.0, layout)
+    fn run_for_records(self, layout: &'static RecordLayout) -> Self::Output {
+        Leased::from_records(self.0, layout)
     }
 }
 
@@ -165,14 +165,14 @@ impl<V: HostView, O: Options> Leased<V, O> {
     /// Extracts the view from an argument.
     #[inline]
     pub(super) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        AccessOf::<V>::choose(Extract(object, PhantomData))
+        AccessOf::<V>::run_task(Extract(object, PhantomData))
     }
 
     /// The view of a NumPy array, if nothing but its struct needs to be read.
     #[inline(always)]
     fn from_numpy_array(object: &Bound<'_, PyAny>) -> Option<Self> {
         let array = numpy::described(object)?;
-        let found = Found::of_strided(&array, V::WRITES)?;
+        let found = UnownedArray::from_strided(&array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return None;
         }
@@ -232,7 +232,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     /// Describes a tensor's array, and keeps it apart from others.
     #[inline(always)]
     fn find_array(tensor: &Managed) -> Result<(FoundArray<V>, OverlapGuards), Error> {
-        let found = Found::of_tensor(tensor, V::WRITES)?;
+        let found = UnownedArray::from_tensor(tensor, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return Err(tensor.view().not_contiguous());
         }

@@ -8,7 +8,7 @@ use core::any::type_name;
 
 use dlpack_core::Error;
 use dlpack_core::array::Rank;
-use dlpack_core::binding::Found;
+use dlpack_core::binding::UnownedArray;
 use dlpack_core::element::RecordLayout;
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
@@ -22,7 +22,7 @@ use crate::view::options::Options;
 impl<V: HostView, O: Options> Leased<V, O> {
     /// The view of a structured array.
     #[inline(never)]
-    pub(super) fn of_records(
+    pub(super) fn from_records(
         object: &Bound<'_, PyAny>,
         layout: &'static RecordLayout,
     ) -> PyResult<Self> {
@@ -49,7 +49,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
         if !structured::is_record(&dtype, layout)? || layout.size() != size_of::<V::Element>() {
             return Err(needs.other_records(&dtype, &shape));
         }
-        let found = Found::of_records(data, &shape, &strides, read_only, V::WRITES);
+        let found = UnownedArray::from_records(data, &shape, &strides, read_only, V::WRITES);
         let found = found.map_err(|error| needs.refusal(object, &error, &shape))?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             let error = Error::NotContiguous {

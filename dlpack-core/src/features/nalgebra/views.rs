@@ -17,7 +17,7 @@ fn matrix_parts<T: Plain, const N: usize>(
 where
     [i64; N]: Rank,
 {
-    let (_, steps) = array.plain()?;
+    let (_, steps) = array.read_plain_layout()?;
     let shape = array.shape();
     let mut strides = [0; N];
     for (axis, stride) in strides.iter_mut().enumerate() {
@@ -52,7 +52,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 2]> {
     pub fn as_matrix(&self) -> Result<MatrixView<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
         let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
-        // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
+        // SAFETY: `read_plain_layout` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
@@ -75,7 +75,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 1]> {
     pub fn as_vector(&self) -> Result<MatrixView<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
         let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
-        // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
+        // SAFETY: `read_plain_layout` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
@@ -99,7 +99,7 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
     pub fn as_matrix_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
         let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
-        // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed and
+        // SAFETY: `read_plain_layout` found aligned, initialised elements without other users; the array is exclusively borrowed and
         // keeps them alive. No two indices refer to the same element (`ViewMut`).
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
@@ -124,7 +124,7 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
     pub fn as_vector_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
         let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
-        // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed and
+        // SAFETY: `read_plain_layout` found aligned, initialised elements without other users; the array is exclusively borrowed and
         // keeps them alive. No two indices refer to the same element (`ViewMut`).
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))

@@ -20,7 +20,7 @@ struct ViewParts<T, D: Dimension> {
 
 impl<T: Plain, D: Dimension> ViewParts<T, D> {
     fn new<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
-        let (shape, strides) = array.plain()?;
+        let (shape, strides) = array.read_plain_layout()?;
         let (mut extents, mut steps) = (D::zeros(shape.len()), D::zeros(shape.len()));
         let mut start = array.as_ptr().cast_mut();
         let mut reversed = 0;
@@ -75,7 +75,7 @@ macro_rules! views {
             #[doc(alias = "as_array")]
             pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
-                // SAFETY: `plain` found aligned, initialised elements without writers; the array is borrowed and keeps them
+                // SAFETY: `read_plain_layout` found aligned, initialised elements without writers; the array is borrowed and keeps them
                 // alive.
                 let mut view = unsafe { ArrayView::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
@@ -101,7 +101,7 @@ macro_rules! views {
             #[doc(alias = "as_array_mut")]
             pub fn as_ndarray_mut(&mut self) -> Result<ArrayViewMut<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
-                // SAFETY: `plain` found aligned, initialised elements without other users; the array is exclusively borrowed
+                // SAFETY: `read_plain_layout` found aligned, initialised elements without other users; the array is exclusively borrowed
                 // and keeps them alive. No two indices refer to the same element (`ViewMut`).
                 let mut view = unsafe { ArrayViewMut::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));

@@ -1,85 +1,85 @@
-//! Arrays that were found in memory, before anything keeps that: what a binding views.
+//! Arrays that a binding found in a tensor or a buffer, before a view keeps the memory alive.
 //!
 //! ```text
-//! Managed ───[ of_tensor ]────┐
-//!                             ├──> Found ──[ keep ]──> View<T, L, K>, ViewMut<T, L, K>
-//! Strided ───[ of_strided ]───┘      └── span
+//! Managed ───[ from_tensor ]────┐
+//!                               ├──> UnownedArray ──[ into_view ]──> View<T, L, K>, ViewMut<T, L, K>
+//! Strided ───[ from_strided ]───┘         └── span
 //! ```
 //!
-//! Of an array that another protocol describes in bytes no tensor is made: one loop over the axes gives all that is asked later.
-//! It checks what the import of a tensor checks, whether or not the numbers come from a library that would not lie.
-#![expect(unsafe_code, reason = "the caller has to keep what was found")]
+//! An array that the buffer protocol describes by byte strides is not converted to a tensor. One loop over the axes checks
+//! everything that the import of a tensor checks, even if the numbers come from a trusted library.
+#![expect(unsafe_code, reason = "the caller has to keep the memory alive")]
 
 use core::marker::PhantomData;
 
-use crate::array::view::{View, ViewMut, writable};
-use crate::array::write::Place;
+use crate::array::view::{View, ViewMut, check_writable};
+use crate::array::write::SizedArrayMut;
 use crate::array::{Array, ArrayElement, Rank, span_of};
 use crate::element::{Plain, RecordLayout};
 use crate::export::strided::Strided;
 use crate::layout::span::{Span, greatest_common_divisor};
 use crate::layout::{Dims, dims::MAX_RANK, extent, extent::stride_to_isize};
-use crate::tensor::array_element::{Access, ByAccess};
+use crate::tensor::array_element::{ElementAccess, ElementTask};
 use crate::{Element, Error, Managed};
 
-/// An array that was found in memory, of which nothing can be read until something [keeps](Self::keep) that.
+/// A checked array without a keeper of its memory. No element can be read before [`into_view`](Self::into_view) gets one.
 ///
 /// ```
 /// use dlpack_core::DataType;
-/// use dlpack_core::binding::{Found, Strided};
+/// use dlpack_core::binding::{UnownedArray, Strided};
 ///
 /// let mut numbers = Box::new([1_u16, 2, 3, 4]);
 /// let (data, dtype) = (numbers.as_mut_ptr().cast(), DataType::U16);
 /// let transposed = Strided { data, shape: &[2, 2], strides: Some(&[2, 4]), dtype, read_only: true };
-/// let found = Found::<u16, [i64; 2]>::of_strided(&transposed, false).expect("an array of two axes");
+/// let found = UnownedArray::<u16, [i64; 2]>::from_strided(&transposed, false).expect("an array of two axes");
 /// // SAFETY: the box keeps the numbers where they are.
-/// let view = unsafe { found.keep(numbers) };
+/// let view = unsafe { found.into_view(numbers) };
 /// assert_eq!(view.to_vec()?, [1, 3, 2, 4]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
-pub struct Found<T, L> {
+pub struct UnownedArray<T, L> {
     array: Array<T, L>,
     span: Span,
 }
 
-/// An array of a tensor; records are in none.
-struct OfTensor<'a, L>(&'a Managed, bool, PhantomData<L>);
+/// The task of [`UnownedArray::from_tensor`]. A tensor has no records.
+struct TensorTask<'a, L>(&'a Managed, bool, PhantomData<L>);
 
-impl<T: ArrayElement, L: Rank> ByAccess<T> for OfTensor<'_, L> {
-    type Output = Result<Found<T, L>, Error>;
+impl<T: ArrayElement, L: Rank> ElementTask<T> for TensorTask<'_, L> {
+    type Output = Result<UnownedArray<T, L>, Error>;
 
     #[inline(always)]
-    fn plain(self) -> Self::Output
+    fn run_for_plain(self) -> Self::Output
     where
         T: Plain,
     {
         let Self(tensor, writes, _) = self;
         let tensor = tensor.view_inlined();
-        let array = Array::of(&tensor)?;
+        let array = Array::from_tensor(&tensor)?;
         if writes {
-            writable(&tensor, &array)?;
+            check_writable(&tensor, &array)?;
         }
         let span = span_of(&array);
-        Ok(Found { array, span })
+        Ok(UnownedArray { array, span })
     }
 
-    fn records(self, _: &'static RecordLayout) -> Self::Output {
+    fn run_for_records(self, _: &'static RecordLayout) -> Self::Output {
         Err(Error::NotRecords)
     }
 }
 
-/// An array that another protocol describes.
-struct OfStrided<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
+/// The task of [`UnownedArray::from_strided`].
+struct StridedTask<'a, 'b, L>(&'a Strided<'b>, bool, PhantomData<L>);
 
-impl<T: ArrayElement, L: Rank> ByAccess<T> for OfStrided<'_, '_, L> {
-    type Output = Option<Found<T, L>>;
+impl<T: ArrayElement, L: Rank> ElementTask<T> for StridedTask<'_, '_, L> {
+    type Output = Option<UnownedArray<T, L>>;
 
     #[inline(always)]
-    fn plain(self) -> Self::Output
+    fn run_for_plain(self) -> Self::Output
     where
         T: Plain,
     {
-        /// Whether an element is some bytes, and its scalar an item: not a group of several that share bytes.
+        /// Whether an element takes bytes, and each scalar is one item rather than a group of items that share bytes.
         const fn in_bytes<T: Plain>() -> bool {
             size_of::<T>() > 0
                 && size_of::<T::Scalar>().is_power_of_two()
@@ -90,54 +90,55 @@ impl<T: ArrayElement, L: Rank> ByAccess<T> for OfStrided<'_, '_, L> {
         if !const { in_bytes::<T>() } || T::DTYPE != array.dtype || array.data.is_null() {
             return None;
         }
-        let (shape, strides) = leading::<T>(array.shape, array.strides?)?;
-        let (found, is_packed) = Found::of_bytes(array.data, shape, strides)?;
-        if writes && (array.read_only || (!is_packed && has_overlap(&found.array))) {
+        let (shape, strides) = split_trailing::<T>(array.shape, array.strides?)?;
+        let (found, is_packed) = UnownedArray::from_bytes(array.data, shape, strides)?;
+        if writes && (array.read_only || (!is_packed && may_overlap(&found.array))) {
             return None;
         }
         Some(found)
     }
 
-    fn records(self, _: &'static RecordLayout) -> Self::Output {
+    fn run_for_records(self, _: &'static RecordLayout) -> Self::Output {
         None
     }
 }
 
-impl<T: ArrayElement, L: Rank> Found<T, L> {
-    /// The bytes of an element.
+impl<T: ArrayElement, L: Rank> UnownedArray<T, L> {
+    /// The size of an element in bytes.
     const WIDTH: isize = size_of::<T>() as isize;
 
-    /// The bytes of a scalar are two to the power of this.
+    /// The binary logarithm of the size of a scalar in bytes.
     const SHIFT: u32 = T::Access::UNIT.trailing_zeros();
 
-    /// The array that a tensor is; to be written, if it `writes`.
+    /// The array of a tensor, for writing if it `writes`.
     ///
     /// # Errors
     ///
     /// The errors of [`View::new`], or of [`ViewMut::new`] if it `writes`.
     #[inline(always)]
-    pub fn of_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
-        T::Access::choose(OfTensor(tensor, writes, PhantomData))
+    pub fn from_tensor(tensor: &Managed, writes: bool) -> Result<Self, Error> {
+        T::Access::run_task(TensorTask(tensor, writes, PhantomData))
     }
 
-    /// The array on the host that another protocol describes; to be written, if it `writes`. Others may write there, too.
+    /// The array in host memory that another protocol describes, for writing if it `writes`. Other code may write to it too.
     ///
-    /// Nothing if it is no array of `T` and `L`, if there are no elements, or if anything is wrong with it. The tensor that
-    /// [`keep_strided`](crate::binding::keep_strided) makes of the same description then says why, or is empty.
+    /// Returns `None` if it is not an array of `T` and `L`, if it has no elements, or if a check fails. The caller then makes a
+    /// tensor of the same description by [`keep_strided`](crate::binding::keep_strided), whose import returns the error or an
+    /// empty array.
     #[must_use]
     #[inline(always)]
-    pub fn of_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
-        T::Access::choose(OfStrided(array, writes, PhantomData))
+    pub fn from_strided(array: &Strided<'_>, writes: bool) -> Option<Self> {
+        T::Access::run_task(StridedTask(array, writes, PhantomData))
     }
 
     /// The array of records in host memory that another protocol describes, for writing if it `writes`. Other code may write the
     /// records too. Their fields are not compared with those of `T`, because any bytes make a `T`. The caller of
-    /// [`keep`](Self::keep) guarantees that each item has the size of a `T`.
+    /// [`keep`](Self::into_view) guarantees that each item has the size of a `T`.
     ///
     /// # Errors
     ///
     /// [`Error::Rank`]; [`Error::ReadOnly`], [`Error::Overlap`] if it `writes`; an array that memory cannot hold.
-    pub fn of_records(
+    pub fn from_records(
         data: *mut u8,
         shape: &[isize],
         strides: &[isize],
@@ -157,17 +158,17 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         let (found, is_packed) = if shape.contains(&0) {
             let array = Array {
                 data,
-                shape: L::of(&extents)?,
-                strides: L::of(&steps)?,
+                shape: L::from_slice(&extents)?,
+                strides: L::from_slice(&steps)?,
                 shared: true,
                 elements: PhantomData,
             };
             let span = span_of(&array);
             (Self { array, span }, true)
         } else {
-            // Says what is wrong with the rank.
-            L::of(&extents)?;
-            let found = Self::of_bytes(data, shape, strides).filter(|_| !data.is_null());
+            // Returns the error for another rank.
+            L::from_slice(&extents)?;
+            let found = Self::from_bytes(data, shape, strides).filter(|_| !data.is_null());
             found.ok_or_else(|| Error::too_large(&extents))?
         };
         if writes && !is_packed {
@@ -184,8 +185,8 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
     /// The array of the elements at `data` with these byte strides, and whether the elements are contiguous. No axis of the array
     /// is empty.
     #[inline(always)]
-    fn of_bytes(data: *mut u8, shape: &[isize], strides: &[isize]) -> Option<(Self, bool)> {
-        // The compiler then knows how often the loop below is run.
+    fn from_bytes(data: *mut u8, shape: &[isize], strides: &[isize]) -> Option<(Self, bool)> {
+        // For a fixed rank, the compiler then knows the number of iterations of the loop below.
         let rank = match L::RANK {
             Some(rank) if rank == shape.len() => rank,
             None if shape.len() + const { T::Access::TRAILING.len() } <= MAX_RANK => shape.len(),
@@ -193,7 +194,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         };
         let (shape, strides) = (&shape[..rank], &strides[..rank]);
         let scalar = T::Access::UNIT;
-        // What stride is packed, and in the end how many bytes all elements are: no more than memory has.
+        // The stride of a contiguous axis, and after the loop the size of all elements in bytes, which must not overflow.
         let (mut packed, mut is_packed) = (Self::WIDTH, true);
         let (mut first, mut last, mut step) = (0_isize, 0_isize, 0);
         for axis in (0..rank).rev() {
@@ -201,7 +202,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
             if extent <= 0 {
                 return None;
             }
-            // A stride along a single element leads nowhere.
+            // The stride of an axis of size 1 is never used.
             if extent > 1 {
                 let bytes = stride.unsigned_abs();
                 if bytes % scalar != 0 {
@@ -209,7 +210,7 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
                 }
                 is_packed &= stride == packed;
                 let far = (extent - 1).checked_mul(stride)?;
-                // Each side only ever grows, so an overflow in between is one in the end.
+                // Both sums only grow, so an overflow here means that the whole array does not fit.
                 if far < 0 {
                     first = first.checked_add(far)?;
                 } else {
@@ -240,47 +241,47 @@ impl<T: ArrayElement, L: Rank> Found<T, L> {
         Some((Self { array, span }, is_packed))
     }
 
-    /// Where the elements lie.
+    /// The bytes that the elements occupy.
     #[must_use]
     #[inline]
     pub fn span(&self) -> &Span {
         &self.span
     }
 
-    /// Whether the elements lie one after another, the last axis fastest.
+    /// Whether the elements are contiguous in C order.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         self.array.is_contiguous()
     }
 
-    /// The view of it.
+    /// The view of the array. `keeper` keeps its memory alive.
     ///
     /// # Safety
     ///
-    /// `keeper` keeps the memory in which it was found: as an owner for [`keep_strided`](crate::binding::keep_strided), or as the
-    /// tensor did.
+    /// While `keeper` lives, the memory is valid as it is for an owner in [`keep_strided`](crate::binding::keep_strided), or for
+    /// the tensor that the array came from.
     #[must_use]
     #[inline(always)]
-    pub unsafe fn keep<K>(self, keeper: K) -> View<T, L, K> {
-        View::over(self.array, keeper)
+    pub unsafe fn into_view<K>(self, keeper: K) -> View<T, L, K> {
+        View::from_parts(self.array, keeper)
     }
 
-    /// Keeps an array that was found for writing, as a [`ViewMut`].
+    /// The writable view of the array. `keeper` keeps its memory alive.
     ///
     /// # Safety
     ///
-    /// As for [`keep`](Self::keep), and it `writes`.
+    /// The contract of [`into_view`](Self::into_view), and the array was made with `writes`.
     #[must_use]
     #[inline(always)]
-    pub unsafe fn keep_mut<K>(self, keeper: K) -> ViewMut<T, L, K> {
-        ViewMut::over(Place::new(self.array), keeper)
+    pub unsafe fn into_view_mut<K>(self, keeper: K) -> ViewMut<T, L, K> {
+        ViewMut::from_parts(SizedArrayMut::new(self.array), keeper)
     }
 }
 
-/// Whether two indices may mean one element. Never `false` where they do.
+/// Whether two indices may refer to the same element. May be `true` for an array without overlap, never `false` for one with.
 #[cold]
-fn has_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
-    // As far as an element reaches, no other one may begin.
+fn may_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
+    // The axes of the element are included, because two elements may overlap in part.
     let with = |lists: &[i64], own: &[i64]| {
         let mut all = Dims::from(lists).check_allocated()?;
         all.append(own).map(|()| all)
@@ -295,7 +296,7 @@ fn has_overlap<T: Plain, L: Rank>(array: &Array<T, L>) -> bool {
 }
 
 impl<T: Plain, L: Rank> Array<T, L> {
-    /// What lies here, in bytes, with the axes of an element: the other way round. Nothing where items share bytes.
+    /// Describes the array by byte strides, with the axes of an element. Returns `None` if items share bytes.
     pub(super) fn write_bytes<'a>(
         &self,
         shape: &'a mut [isize; MAX_RANK],
@@ -313,7 +314,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         ];
         for (places, numbers, own, unit) in lists {
             for (place, &number) in places.zip(numbers.iter().chain(own)) {
-                // A stride along a single element may be any number.
+                // Wraps only for an axis of size 1, whose stride is never used.
                 *place = stride_to_isize(number).wrapping_mul(unit);
             }
         }
@@ -328,9 +329,10 @@ impl<T: Plain, L: Rank> Array<T, L> {
     }
 }
 
-/// The axes in front of those of an element, if the last ones are these, and an element has no gaps.
+/// Splits the axes of the element off. Returns the other axes, or `None` if the last axes are not those of the element, without
+/// gaps.
 #[inline(always)]
-fn leading<'a, T: Element>(
+fn split_trailing<'a, T: Element>(
     shape: &'a [isize],
     strides: &'a [isize],
 ) -> Option<(&'a [isize], &'a [isize])> {
@@ -359,12 +361,12 @@ mod tests {
     use alloc::vec::Vec;
     use core::fmt;
 
-    /// Numbers to describe arrays over; each layout below stays inside.
+    /// Numbers for the arrays of the tests; each layout below stays inside.
     fn memory() -> Vec<u32> {
         (0..600).collect()
     }
 
-    /// A small generator of numbers, the same in each run.
+    /// A small random number generator with a fixed seed.
     struct Random(u64);
 
     impl Random {
@@ -377,16 +379,16 @@ mod tests {
         }
     }
 
-    /// The view that was found is that of the tensor, or there is none of either; what neither has, both refuse.
+    /// The view of a buffer equals the view of the tensor of the same description, and both accept the same descriptions.
     fn same<T: Plain + PartialEq + fmt::Debug, L: Rank>(array: Strided<'_>) -> bool {
         // SAFETY: the numbers outlive the tensor, and no code writes to them.
         let tensor = || unsafe { keep_strided((), |()| Ok(array), |error: Error| error) };
         let view = tensor().and_then(View::<T, L>::new);
         let may_write = tensor().and_then(ViewMut::<T, L>::new).is_ok();
-        let found = Found::<T, L>::of_strided(&array, false);
+        let found = UnownedArray::<T, L>::from_strided(&array, false);
         let is_empty = view.as_ref().is_ok_and(|view| view.is_empty());
         assert_eq!(found.is_some(), view.is_ok() && !is_empty, "{array:?}");
-        let writes = Found::<T, L>::of_strided(&array, true).is_some();
+        let writes = UnownedArray::<T, L>::from_strided(&array, true).is_some();
         assert_eq!(writes, may_write && !is_empty, "{array:?}");
         let (Some(found), Ok(view)) = (found, view) else {
             return false;
@@ -395,10 +397,10 @@ mod tests {
         assert_eq!(span, expected, "{array:?}");
         assert_eq!(found.is_contiguous(), view.is_contiguous(), "{array:?}");
         // SAFETY: as above.
-        let found = unsafe { found.keep(()) };
+        let found = unsafe { found.into_view(()) };
         assert_eq!(found.to_vec().unwrap(), view.to_vec().unwrap(), "{array:?}");
         assert!(found.as_slice().is_err(), "others may write");
-        // And back.
+        // Converted back to a tensor, it has the same shape and elements.
         let again = found.into_tensor(|(), array| {
             // SAFETY: as above.
             unsafe { keep_strided((), |()| Ok(array.unwrap()), |error| error) }
@@ -424,7 +426,7 @@ mod tests {
                 .collect();
             let steps = [-32, -16, -12, -4, 0, 3, 4, 4, 8, 12, 12, 16, 24, 36, 48];
             let mut strides: Vec<isize> = (0..rank).map(|_| steps[random.below(15)]).collect();
-            // Half of them as NumPy makes them: packed.
+            // Half of them contiguous.
             if random.below(2) == 0 {
                 let mut packed = 4;
                 for axis in (0..rank).rev() {
@@ -451,7 +453,7 @@ mod tests {
             ];
             found += some.iter().filter(|found| **found).count();
             refused += some.iter().filter(|found| !**found).count();
-            assert!(Found::<i32, Dims>::of_strided(&array, false).is_none());
+            assert!(UnownedArray::<i32, Dims>::from_strided(&array, false).is_none());
         }
         assert!(
             found > cases / 40 && refused > cases / 40,
@@ -459,7 +461,7 @@ mod tests {
         );
     }
 
-    /// Numbers that lead out of memory, which no library would give.
+    /// Shapes and strides that lead out of memory.
     #[test]
     fn what_no_memory_has_is_refused() {
         let memory = memory();

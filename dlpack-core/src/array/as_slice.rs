@@ -1,0 +1,149 @@
+//! Borrows the elements of an array as a slice, or as the matrix of another crate, if no other code can write to them.
+#![expect(unsafe_code, reason = "lends the elements of a checked tensor")]
+
+use core::marker::PhantomData;
+use core::slice;
+
+#[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+use crate::Order;
+use crate::array::{Array, Rank};
+use crate::element::Plain;
+#[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+use crate::layout::{Dims, extent};
+use crate::tensor::view::check_alignment;
+use crate::{DataType, Device, Error, TensorRef};
+
+impl<T: Plain, L: Rank> Array<T, L> {
+    /// A tensor over the memory of the array, with this shape and strides in scalars.
+    fn as_tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
+        TensorRef {
+            data: self.data,
+            byte_offset: 0,
+            shape,
+            strides,
+            dtype: T::DTYPE,
+            device: Device::CPU,
+            read_only: true,
+            shared: self.shared,
+            copied: false,
+            version: None,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// Borrows the elements as a slice, without a copy. The array must be contiguous, and no other code may write to it.
+    ///
+    /// No other code can write to a tensor that was moved in, or to a copy that Rust made. For memory from Python, the caller
+    /// must promise it, whatever flags the producer sets: by [`Array::as_slice_unchecked`], or for all arguments by
+    /// `dlpack_pyo3::Promise`.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, Error, array::View};
+    ///
+    /// let tensor = vec![1_u8, 2].into_dlpack()?;
+    /// assert_eq!(View::<u8, [i64; 1]>::new(tensor)?.as_slice()?, [1, 2]);
+    ///
+    /// let tensor = vec![1_u8, 2].into_dlpack()?.shared();
+    /// assert_eq!(View::<u8, [i64; 1]>::new(tensor)?.as_slice(), Err(Error::MayChange));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MayChange`] if other code may write; elements that are not contiguous in C order, an address that is not aligned
+    /// for `T`, or a byte that is not a valid `bool`.
+    #[inline]
+    pub fn as_slice(&self) -> Result<&[T], Error> {
+        if self.shared {
+            return Err(Error::MayChange);
+        }
+        // SAFETY: the array is not `shared`, so no code writes to its memory while it is borrowed.
+        unsafe { self.as_slice_unchecked() }
+    }
+
+    /// Borrows the elements as a slice, also if other code may write to the memory.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Array::as_slice`], except [`Error::MayChange`].
+    ///
+    /// # Safety
+    ///
+    /// While the slice lives, no code writes to its memory: no Rust code, no Python code, no other thread.
+    #[inline]
+    pub unsafe fn as_slice_unchecked(&self) -> Result<&[T], Error> {
+        let len = self.check_slice_len()?;
+        if len == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: `check_slice_len` found `len` contiguous, aligned elements. They live while the array is borrowed, and are not
+        // written meanwhile by this function's contract. Any bytes are a `T`, or `check_slice_len` checked them.
+        Ok(unsafe { slice::from_raw_parts(self.data.cast(), len) })
+    }
+
+    /// The length of the slice of all elements at `data`; 0 if they take no memory.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Array::as_slice`], except [`Error::MayChange`].
+    #[inline]
+    pub(crate) fn check_slice_len(&self) -> Result<usize, Error> {
+        let len = self.len();
+        if len == 0 || size_of::<T>() == 0 {
+            return Ok(0);
+        }
+        if !self.is_contiguous() {
+            return Err(self.not_contiguous());
+        }
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        if !T::ANY_BITS {
+            let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
+            self.as_tensor(&[bytes], &[1]).check_bools()?;
+        }
+        Ok(len)
+    }
+
+    /// The shape, and the strides in elements, for a matrix type of another crate that borrows the memory.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Array::as_slice`], except that all strides are accepted.
+    #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+    pub(crate) fn read_plain_layout(&self) -> Result<(&[i64], Dims), Error> {
+        if self.shared {
+            return Err(Error::MayChange);
+        }
+        let shape = self.shape.as_ref();
+        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
+        if self.is_empty() {
+            // No element is reached. Other crates may reject the strides of an empty array, so these are replaced.
+            return Ok((shape, extent::packed_strides(Order::C, shape, 1)?));
+        }
+        for stride in strides.iter_mut() {
+            // An element without scalars has any stride.
+            if *stride % Self::SCALARS.max(1) != 0 {
+                return Err(self.not_contiguous());
+            }
+            *stride /= Self::SCALARS.max(1);
+        }
+        check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
+        if !T::ANY_BITS {
+            self.as_tensor(shape, self.strides.as_ref()).check_bools()?;
+        }
+        Ok((shape, strides))
+    }
+
+    /// The data type of the scalars.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, DataType, array::View};
+    ///
+    /// let points = View::<[f32; 3], [i64; 1]>::new(vec![[0.0_f32; 3]; 4].into_dlpack()?)?;
+    /// assert_eq!(points.dtype(), DataType::F32);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        T::DTYPE
+    }
+}
