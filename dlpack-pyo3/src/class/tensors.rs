@@ -47,7 +47,7 @@ pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
     if T::HAS_RECORDS {
-        buffer::Functions::of_records::<T>().install(class)?;
+        buffer::BufferFunctions::for_records::<T>().define_on(class)?;
     }
     install_each(
         class,
