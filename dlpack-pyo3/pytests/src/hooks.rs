@@ -96,6 +96,12 @@ pub(crate) fn blow_up() {
     panic_any(Bomb(0));
 }
 
+/// The text that PyO3 makes of an object's class.
+#[pyfunction]
+pub(crate) fn class_as_text(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().to_string()
+}
+
 struct Memory(Vec<f32>);
 
 impl Buffer for Memory {
