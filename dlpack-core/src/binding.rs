@@ -13,7 +13,7 @@
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | view such memory without a tensor, and make one later | [`Found`], [`View::into_tensor`](crate::array::View::into_tensor) |
-//! | export a view of a tensor | [`pick`] |
+//! | export a view of a tensor | [`pick`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`recast`] |
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
@@ -57,7 +57,7 @@ pub use crate::export::views::{pick, recast};
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
-pub use crate::layout::views::Pick;
+pub use crate::layout::views::{Pick, PickedView};
 #[cfg(feature = "std")]
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]

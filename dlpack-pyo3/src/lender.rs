@@ -16,7 +16,7 @@ mod records;
 use core::ffi::{CStr, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use core::{mem::offset_of, slice};
+use core::{mem::MaybeUninit, mem::offset_of, slice};
 use std::panic::catch_unwind;
 
 use dlpack_core::{DataType, Managed, TensorRef};
@@ -35,18 +35,18 @@ use crate::values;
 #[repr(C)]
 struct Lender {
     head: ffi::PyVarObject,
-    /// The object that `state` keeps alive, for the garbage collector; null if there is none, and until the lender is filled.
+    /// The object that `owner` keeps alive, for the garbage collector; null if there is none, and until the lender is filled.
     traversed: *mut PyObject,
-    state: LenderState,
+    lent: LentBuffer,
+    /// Written when the lender is filled.
+    owner: MaybeUninit<MemoryOwner>,
     /// The shape, followed by the byte strides.
     lists: [Py_ssize_t; 0],
 }
 
-/// What each lender exports, and the owner of the memory.
-struct LenderState {
-    owner: MemoryOwner,
+/// The buffer that a lender exports.
+struct LentBuffer {
     /// The format of records, to which the buffer points; that of numbers is a constant.
-    #[expect(dead_code, reason = "held for the buffer")]
     format: Option<String>,
     /// The answer to a request with all flags.
     buffer: PyBuffer,
@@ -68,14 +68,8 @@ fn lists_of(lender: *mut PyObject) -> *mut Py_ssize_t {
     lender.wrapping_byte_add(offset_of!(Lender, lists)).cast()
 }
 
-/// A new lender whose shape and strides are written, but which has no owner yet: its state must be written before it is dropped.
-pub(crate) struct UnfilledLender<'py> {
-    lender: Bound<'py, PyAny>,
-    format: Option<String>,
-    buffer: PyBuffer,
-    is_row_major: bool,
-    is_column_major: bool,
-}
+/// A new lender that has no owner yet. It must be filled before it is dropped.
+pub(crate) struct UnfilledLender<'py>(Bound<'py, PyAny>);
 
 impl<'py> UnfilledLender<'py> {
     /// Allocates a lender for the memory of a tensor, if a buffer can describe it.
@@ -87,84 +81,78 @@ impl<'py> UnfilledLender<'py> {
         let Some((format, itemsize)) = format_of(dtype) else {
             bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
         };
-        let buffer = PyBuffer {
-            buf: tensor.as_ptr().cast_mut().cast(),
-            len: to_ssize(tensor.len_bytes()),
-            itemsize,
-            readonly: tensor.is_read_only().into(),
-            format: format.as_ptr().cast_mut(),
-            ..PyBuffer::EMPTY
-        };
-        Ok(Self {
+        let lent = LentBuffer {
+            format: None,
+            buffer: PyBuffer {
+                buf: tensor.as_ptr().cast_mut().cast(),
+                len: to_ssize(tensor.len_bytes()),
+                itemsize,
+                readonly: tensor.is_read_only().into(),
+                format: format.as_ptr().cast_mut(),
+                ..PyBuffer::EMPTY
+            },
             is_row_major: tensor.is_contiguous(),
             is_column_major: tensor.is_column_major(),
-            ..Self::allocate(py, tensor.shape(), tensor.strides(), buffer)?
-        })
+        };
+        Self::allocate(py, tensor.shape(), tensor.strides(), lent)
     }
 
-    /// Allocates a lender for a buffer, whose shape and strides are written. The strides are in items.
+    /// Allocates a lender for a buffer, and writes shape and strides. The given strides are in items.
+    #[inline(always)]
     fn allocate(
         py: Python<'py>,
         shape: &[i64],
         strides: &[i64],
-        buffer: PyBuffer,
+        lent: LentBuffer,
     ) -> Result<Self, Raised> {
         let rank = shape.len();
         let class = lender_class(py).or_raise(py)?;
         // SAFETY: the class of lenders, whose objects have space for as many numbers as are requested.
         let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 2 * to_ssize(rank)) };
-        // SAFETY: a new reference, or null with an exception.
-        let lender = unsafe { Bound::from_owned_ptr_or_opt(py, lender) }.ok_or(Raised)?;
+        if lender.is_null() {
+            return Err(Raised);
+        }
         // SAFETY: `2 * rank` zeros in a new object. Only the garbage collector has it besides, and `traverse` does not read them.
-        let lists = unsafe { slice::from_raw_parts_mut(lists_of(lender.as_ptr()), 2 * rank) };
+        let lists = unsafe { slice::from_raw_parts_mut(lists_of(lender), 2 * rank) };
         let (extents, steps) = lists.split_at_mut(rank);
         for (place, &extent) in extents.iter_mut().zip(shape) {
             *place = to_ssize(extent);
         }
         for (place, &stride) in steps.iter_mut().zip(strides) {
             // The stride of an axis of size 1 may be any number, and is not used.
-            *place = to_ssize(stride).wrapping_mul(buffer.itemsize);
+            *place = to_ssize(stride).wrapping_mul(lent.buffer.itemsize);
         }
-        let is_empty = buffer.len == 0;
+        let is_empty = lent.buffer.len == 0;
         // Some consumers refuse null, even if there is nothing to read.
         let not_null = NonNull::<u64>::dangling().as_ptr().cast();
         let buffer = PyBuffer {
-            buf: if is_empty { not_null } else { buffer.buf },
+            buf: if is_empty { not_null } else { lent.buffer.buf },
             ndim: c_int::try_from(rank).expect("at most 64 axes"),
             shape: extents.as_mut_ptr(),
             strides: steps.as_mut_ptr(),
-            ..buffer
+            ..lent.buffer
         };
-        Ok(Self {
-            lender,
-            format: None,
-            buffer,
-            is_row_major: true,
-            is_column_major: true,
-        })
+        // SAFETY: an object of the class of lenders has a field of this type.
+        let place = unsafe { &raw mut (*lender.cast::<Lender>()).lent };
+        // SAFETY: a field of a new object. Only the garbage collector has it besides, and `traverse` does not read it.
+        unsafe { place.write(LentBuffer { buffer, ..lent }) };
+        // SAFETY: a new reference.
+        Ok(Self(unsafe { Bound::from_owned_ptr(py, lender) }))
     }
 
     /// The lender, filled with the owner of its memory.
     pub(crate) fn fill_with(self, owner: MemoryOwner) -> Bound<'py, PyAny> {
-        let object = self.lender.as_ptr().cast::<Lender>();
+        let Self(lender) = self;
+        let object = lender.as_ptr().cast::<Lender>();
         let traversed = match &owner {
-            MemoryOwner::Object(guard) => guard.object(self.lender.py()).as_ptr(),
+            MemoryOwner::Object(guard) => guard.object(lender.py()).as_ptr(),
             MemoryOwner::Tensor(_) | MemoryOwner::Records(_) => ptr::null_mut(),
         };
-        let state = LenderState {
-            owner,
-            format: self.format,
-            buffer: self.buffer,
-            is_row_major: self.is_row_major,
-            is_column_major: self.is_column_major,
-        };
-        // SAFETY: an object of the class of lenders has a field of this type.
-        let place = unsafe { &raw mut (*object).state };
         // SAFETY: a field of a new object. Only the garbage collector has it besides, and `traverse` does not read it.
-        unsafe { place.write(state) };
+        unsafe { (*object).owner = MaybeUninit::new(owner) };
         // SAFETY: a field of the same object. The owner keeps `traversed` alive until `dealloc` untracks the lender.
         unsafe { (*object).traversed = traversed };
-        self.lender
+        lender
     }
 }
 
@@ -181,7 +169,8 @@ pub(crate) fn tensor_of_lender<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a M
     }
     // SAFETY: an object of the class of lenders, which was filled before other code got it, and does not change.
     let lender = unsafe { &*object.as_ptr().cast::<Lender>() };
-    match &lender.state.owner {
+    // SAFETY: a lender is filled before other code gets it.
+    match unsafe { lender.owner.assume_init_ref() } {
         MemoryOwner::Tensor(tensor) => Some(tensor),
         MemoryOwner::Object(_) | MemoryOwner::Records(_) => None,
     }
@@ -247,10 +236,11 @@ unsafe extern "C" fn dealloc(object: *mut PyObject) {
     let _pending = PendingException::save_current();
     // SAFETY: an object, whose memory is not freed yet.
     let class = unsafe { ffi::Py_TYPE(object) };
-    // SAFETY: an object of the class of lenders has a field of this type.
-    let place = unsafe { &raw mut (*object.cast::<Lender>()).state };
-    // SAFETY: `fill_with` wrote the state, and it is not used afterwards.
-    let LenderState { owner, .. } = unsafe { place.read() };
+    // SAFETY: an object of the class of lenders, to which there is no reference any more.
+    let lender = unsafe { &mut *object.cast::<Lender>() };
+    lender.lent.format = None;
+    // SAFETY: `fill_with` wrote the owner, and it is not used afterwards.
+    let owner = unsafe { lender.owner.assume_init_read() };
     core::mem::forget(catch_unwind(AssertUnwindSafe(|| match owner {
         // SAFETY: CPython deallocates objects attached.
         MemoryOwner::Object(guard) => unsafe { guard.release_attached() },
@@ -280,7 +270,7 @@ unsafe extern "C" fn export_buffer(
         unsafe { (*view).obj = ptr::null_mut() };
         // SAFETY: an object of the class of lenders, which the caller keeps alive.
         let lender = unsafe { &*object.cast::<Lender>() };
-        let requested = lender.state.buffer_for(py, flags)?;
+        let requested = lender.lent.buffer_for(py, flags)?;
         // SAFETY: attached, and a live object.
         unsafe { ffi::Py_INCREF(object) };
         // A buffer holds a reference to its exporter.
@@ -299,7 +289,7 @@ unsafe extern "C" fn export_buffer(
     }
 }
 
-impl LenderState {
+impl LentBuffer {
     /// The buffer for a request with these flags, without a reference to the lender.
     fn buffer_for(&self, py: Python<'_>, flags: c_int) -> Result<PyBuffer, Raised> {
         let wants = |flag: c_int| flags & flag == flag;

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::capi::PyBuffer;
 use crate::error::{OrRaise, Raised, bail};
-use crate::lender::{UnfilledLender, format_of, to_ssize};
+use crate::lender::{LentBuffer, UnfilledLender, format_of, to_ssize};
 
 impl<'py> UnfilledLender<'py> {
     /// Allocates a lender for these records, if a buffer can describe them.
@@ -37,19 +37,20 @@ impl<'py> UnfilledLender<'py> {
         let len = i64::try_from(records.len()).unwrap_or(i64::MAX);
         // With the terminating zero byte of a C string.
         let format = text(format_args!("{}\0", Format(layout))).or_raise(py)?;
-        let buffer = PyBuffer {
-            buf: records.as_ptr().cast_mut().cast(),
-            len: to_ssize(records.len() * layout.size()),
-            itemsize: to_ssize(layout.size()),
-            readonly: read_only.into(),
-            format: format.as_ptr().cast_mut().cast(),
-            ..PyBuffer::EMPTY
-        };
-        let unfilled = Self::allocate(py, &[len], &[1], buffer)?;
-        Ok(Self {
+        let lent = LentBuffer {
+            buffer: PyBuffer {
+                buf: records.as_ptr().cast_mut().cast(),
+                len: to_ssize(records.len() * layout.size()),
+                itemsize: to_ssize(layout.size()),
+                readonly: read_only.into(),
+                format: format.as_ptr().cast_mut().cast(),
+                ..PyBuffer::EMPTY
+            },
             format: Some(format),
-            ..unfilled
-        })
+            is_row_major: true,
+            is_column_major: true,
+        };
+        Self::allocate(py, &[len], &[1], lent)
     }
 }
 
