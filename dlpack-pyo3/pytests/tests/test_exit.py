@@ -437,6 +437,10 @@ def leases():
         p.keep_view(mine, "ViewMut, promised")
         p.release_views()
 mine = p.WProbe([4])
+# The first use of each kind fills once-cells of PyO3 and imports modules. A child that is forked meanwhile would wait for a
+# thread that it lacks, or find half a module.
+use_together()
+p.make_view(mine, "ViewMut, promised")
 threads = [threading.Thread(target=busy) for _ in range(3)] + [threading.Thread(target=leases)]
 [t.start() for t in threads]
 bad = 0

@@ -20,7 +20,7 @@ class Unprintable(type):
 
 # For the text of such a class PyO3 needs a string, which it keeps. On Python 3.10 it panics if it has no memory for the string.
 report, sys.unraisablehook = sys.unraisablehook, lambda _: None
-p.class_as_text(Unprintable("Odd", (), {})())
+p.has_class_text(Unprintable("Odd", (), {})())
 sys.unraisablehook = report
 
 # Numbers of which Python keeps none at hand.
@@ -172,7 +172,7 @@ def kind_of(found):
 def test_pyo3_without_memory_for_the_name_of_a_class(script):
     """A control: why `OPERATIONS` lets PyO3 make a string first. Nothing of ours is called."""
     pytest.importorskip("_testcapi")
-    ended = script("import _testcapi, dlpack_probe as p\n_testcapi.set_nomemory(0)\np.class_as_text(1)", status=None)
+    ended = script("import _testcapi, dlpack_probe as p\n_testcapi.set_nomemory(0)\np.has_class_text(1)", status=None)
     assert ended.status != 0 and "PyObject pointer is null" in ended.err, ended
 
 
