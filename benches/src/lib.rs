@@ -83,13 +83,13 @@ impl<'a> Array<'a> {
         let start = self.first.cast::<T>().wrapping_sub(ahead);
         // SAFETY: the caller vouches for these items.
         let loan = unsafe { Loan::from_raw_parts(start, items, Device::CPU) };
-        let descriptor = parts.describe(loan)?;
+        let mut descriptor = parts.describe(loan)?;
         let request = ExportRequest {
             copy: Some(true),
             ..ExportRequest::versioned()
         };
         // SAFETY: a copy is asked for, so nothing of the memory is kept.
-        unsafe { export_with((), descriptor, &request) }
+        unsafe { export_with((), &mut descriptor, &request) }
     }
 }
 

@@ -13,7 +13,7 @@
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | view such memory without a tensor, and make one later | [`UnownedArray`], [`View::into_tensor`](crate::array::View::into_tensor) |
-//! | export a view of a tensor | [`apply_picks`] |
+//! | export a view of a tensor | [`apply_picks`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
@@ -56,7 +56,7 @@ pub use crate::export::views::{apply_picks, reinterpret_bytes};
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
-pub use crate::layout::views::Pick;
+pub use crate::layout::views::{Pick, PickedView};
 #[cfg(not(feature = "streams"))]
 pub use crate::stream::link::{around_blocking, current_stream};
 #[cfg(feature = "streams")]

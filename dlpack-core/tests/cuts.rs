@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex};
 
 use dice::Dice;
 use dlpack_core::abi::{DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_READ_ONLY};
-use dlpack_core::binding::{Offer, Pick, apply_picks, export_with, kept_by, unordered_stream};
+use dlpack_core::binding::{
+    Offer, Pick, PickedView, apply_picks, export_with, kept_by, unordered_stream,
+};
 use dlpack_core::{
     Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
     request::Abi,
@@ -223,9 +225,12 @@ fn cuts_are_what_lists_of_all_items_say() {
                         stream: unordered_stream(device),
                         ..ExportRequest::versioned()
                     };
-                    let part = apply_picks(&mut part, &picks)
+                    let select =
+                        |view: &mut PickedView<'_>| picks.iter().try_for_each(|one| view.pick(one));
+                    let part = apply_picks(&mut part, select)
+                        .and_then(|done| done)
                         // SAFETY: there is no memory to be kept.
-                        .and_then(|()| unsafe { export_with((), part, &request) });
+                        .and_then(|()| unsafe { export_with((), &mut part, &request) });
                     (part, expected)
                 }
             };
@@ -316,7 +321,8 @@ fn what_cannot_be_cut_is_refused_and_released() {
     }
     let whole = tensor();
     let picks = [Pick::Slice(0..4, 1), Pick::Slice(0..6, 0)];
-    let stands = apply_picks(&mut whole.describe().unwrap(), &picks);
+    let select = |view: &mut PickedView<'_>| picks.iter().try_for_each(|one| view.pick(one));
+    let stands = apply_picks(&mut whole.describe().unwrap(), select).and_then(|done| done);
     assert_eq!(stands.unwrap_err(), Error::BadStride { axis: 1, found: 0 });
     assert_eq!(foreign.deleted.times(), released);
 }
@@ -476,9 +482,9 @@ fn the_keeper_is_found_below_all_layers() {
                 max_version,
                 ..ExportRequest::default()
             };
-            let described = whole.describe_mut().unwrap();
+            let mut described = whole.describe_mut().unwrap();
             // SAFETY: the memory outlives everything.
-            let export = unsafe { export_with(keeper, described, &request) }.unwrap();
+            let export = unsafe { export_with(keeper, &mut described, &request) }.unwrap();
             assert!(is_kept_by(&export, &drops));
             let import = again(export);
             assert!(is_kept_by(&import, &drops));
@@ -508,11 +514,11 @@ fn parts_may_have_more_axes_than_the_block_has_room_for() {
     for first in 0..9 {
         for second in [0, 1, 2, 5, 6, 7, 30] {
             let shape = ones(first);
-            let whole = Parts::new().shape(&shape).describe(memory.lend()).unwrap();
+            let mut whole = Parts::new().shape(&shape).describe(memory.lend()).unwrap();
             let owner = (Keeper(Arc::clone(&drops)), Arc::clone(&memory));
             // SAFETY: the owner keeps the memory.
             let mut tensor =
-                unsafe { export_with(owner, whole, &ExportRequest::versioned()) }.unwrap();
+                unsafe { export_with(owner, &mut whole, &ExportRequest::versioned()) }.unwrap();
             for rank in [second, first, second] {
                 tensor = tensor.reshape(&ones(rank)).unwrap();
                 let shape: Vec<i64> = ones(rank).iter().map(|&extent| extent as i64).collect();

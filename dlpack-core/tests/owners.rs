@@ -1213,10 +1213,11 @@ fn lists_of_a_reshaped_tensor_are_allocated_only_where_the_block_has_no_room() {
     let ((), _, left) = counted(|| {
         for room in 1..=3 {
             let shape = &[4_usize, 1, 1][..room];
-            let whole = Parts::new().shape(shape).describe(memory.lend()).unwrap();
+            let mut whole = Parts::new().shape(shape).describe(memory.lend()).unwrap();
             // SAFETY: the owner keeps the memory.
-            let tensor =
-                unsafe { export_with(Arc::clone(&memory), whole, &ExportRequest::versioned()) };
+            let tensor = unsafe {
+                export_with(Arc::clone(&memory), &mut whole, &ExportRequest::versioned())
+            };
             let mut tensor = tensor.unwrap();
             for rank in [room, room + 1, 1, room, room + 2, room + 1] {
                 let mut shape = [1; 5];

@@ -132,7 +132,7 @@ fn try_derive(
     let input = input?;
     match derive {
         Derive::Element => element::expand_element(&input, item, cx),
-        Derive::Record => record::derive(&input, item, stubs, cx),
+        Derive::Record => record::derive_record(&input, item, stubs, cx),
         Derive::DLPack | Derive::FromDLPack => {
             let plan = Plan::new(&input, cx)?;
             cx.check()?;

@@ -241,7 +241,7 @@ fn find_implied<'a>(
     fields: &'a [Field<'a>],
     cx: &Ctxt,
 ) -> Option<Implied<'a>> {
-    if claims.has(Role::Tensor) || claims.has(Role::Columns) {
+    if claims.has_role(Role::Tensor) || claims.has_role(Role::Columns) {
         for claim in claims.iter().filter(|claim| !is_apart(claim.role)) {
             match claim.field {
                 Some(_) if matches!(claim.role, Role::ReadOnly | Role::Writable) => {

@@ -30,6 +30,26 @@ pub(crate) struct PyBuffer {
     pub(crate) internal: *mut c_void,
 }
 
+impl PyBuffer {
+    /// A buffer of no memory, with no format, shape or strides.
+    pub(crate) const EMPTY: Self = Self {
+        buf: null_mut(),
+        obj: null_mut(),
+        len: 0,
+        itemsize: 0,
+        readonly: 0,
+        ndim: 0,
+        format: null_mut(),
+        shape: null_mut(),
+        strides: null_mut(),
+        suboffsets: null_mut(),
+        internal: null_mut(),
+    };
+}
+
+/// CPython's `getbufferproc`: fills a buffer of an object with what the flags request.
+pub(crate) type GetBuffer = unsafe extern "C" fn(*mut PyObject, *mut PyBuffer, c_int) -> c_int;
+
 // The flags of a buffer request, as documented for the buffer protocol.
 pub(crate) const WRITABLE: c_int = 0x1;
 pub(crate) const FORMAT: c_int = 0x4;
@@ -219,7 +239,7 @@ unsafe fn PyObject_VectorcallMethod(
     // SAFETY: attached, as `PyObject_VectorcallMethod` requires.
     let py = unsafe { Python::assume_attached() };
     let call = || {
-        // SAFETY: the first value is the object whose method is called.
+        // SAFETY: the array has a first value, the object with the method.
         let object = unsafe { *values };
         // SAFETY: a valid object, which the caller keeps alive.
         let object = unsafe { Bound::from_borrowed_ptr(py, object) };

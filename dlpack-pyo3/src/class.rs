@@ -202,7 +202,7 @@ fn define_tensor_methods<'py, T: Exports>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let methods = method::MethodFunctions::for_class::<T>(parts.info);
     let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
-    let buffers = buffer::Functions::of::<T>();
+    let buffers = buffer::BufferFunctions::for_tensor::<T>();
     let table = OwnTable::for_class::<T>(import);
     define_all(class, &methods, &buffers, table, parts)
 }
@@ -211,7 +211,7 @@ fn define_tensor_methods<'py, T: Exports>(
 fn define_all<'py>(
     class: &Bound<'py, PyType>,
     methods: &method::MethodFunctions,
-    buffers: &buffer::Functions,
+    buffers: &buffer::BufferFunctions,
     table: OwnTable,
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
@@ -220,7 +220,7 @@ fn define_all<'py>(
     if parts.iterable {
         iterable::define_iteration_methods(class, parts.over)?;
     }
-    buffers.install(class)?;
+    buffers.define_on(class)?;
     table.install_on_class(class)
 }
 

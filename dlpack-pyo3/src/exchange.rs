@@ -105,7 +105,7 @@ fn known_device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
 
 #[inline(never)]
 fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) -> Option<Device> {
-    if !class.has(object) {
+    if !class.is_instance(object) {
         return None;
     }
     let py = object.py();
@@ -157,7 +157,7 @@ unsafe fn check_instance<'a, 'py, G: Send + 'static>(
     let Some(object) = (unsafe { Borrowed::from_ptr_or_opt(py, object) }) else {
         bail!(py, PyTypeError: "the exchange table expected an object, found NULL");
     };
-    if class.has(&object) {
+    if class.is_instance(&object) {
         return Ok(object);
     }
     let (ours, found) = (class.name, object.get_type());

@@ -21,11 +21,11 @@ pub(crate) mod capsule;
 pub(crate) mod method;
 mod set_once;
 
-use dlpack_core::binding::{Pick, apply_picks, export_with, share_root};
+use dlpack_core::binding::{PickedView, apply_picks, export_with, share_root};
 use dlpack_core::{Device, Managed};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, raise_core_error_of};
+use crate::error::{OrRaise, Raised, raise_core_error, raise_core_error_of};
 use crate::handover::{root, unordered};
 use crate::keepalive::{BorrowGuardOf, ObjectGuard, borrow_contents};
 use crate::vtable::{Exports, Vtable};
@@ -42,22 +42,25 @@ pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<
     share_root(&mut described, None).transpose().or_fetch(py)
 }
 
-/// A view of an object that is nothing but a tensor. `picks` computes the indices and slices of each axis from the shape.
+/// A view of an object that is nothing but a tensor. `select` applies the indices and slices.
 pub(crate) fn slice_object<T: Exports>(
     object: &Bound<'_, T>,
-    picks: impl FnOnce(&[i64]) -> PyResult<Vec<Pick>>,
+    select: impl FnOnce(&mut PickedView<'_>) -> PyResult<()>,
 ) -> PyResult<Managed> {
     const { assert!(T::EXTRAS.transparent) };
     let py = object.py();
     // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
     let (value, guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
-    let mut part = value.describe().or_fetch(py)?;
-    let picks = picks(part.shape())?;
-    apply_picks(&mut part, &picks).or_fetch(py)?;
+    let mut described = value.describe();
+    let part = match &mut described {
+        Ok(part) => part,
+        Err(error) => return Err(raise_core_error(py, error).take_exception(py)),
+    };
+    apply_picks(part, select)?.or_fetch(py)?;
     let request = unordered(part.device());
-    let root = root::<BorrowGuardOf<T>>(object.as_any(), &part);
+    let root = root::<BorrowGuardOf<T>>(object.as_any(), part);
     if root.is_none() {
-        if let Some(shared) = share_root(&mut part, Some(&request)) {
+        if let Some(shared) = share_root(part, Some(&request)) {
             return shared.or_fetch(py);
         }
     }

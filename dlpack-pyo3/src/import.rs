@@ -85,7 +85,7 @@ pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
 #[inline]
 pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if numpy::is_array(object) {
-        if let Some(tensor) = numpy::array(object) {
+        if let Some(tensor) = numpy::import_array(object) {
             return Ok(Some(tensor));
         }
     }
@@ -109,7 +109,7 @@ fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
             }
         }
     }
-    if library::numpy::was_found(object.py()) {
+    if library::numpy::find_if_imported(object.py()) {
         return import_if_array(object);
     }
     Ok(import_by_method(object, None, None)?.map(|(tensor, _)| tensor))

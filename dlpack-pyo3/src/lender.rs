@@ -1,367 +1,284 @@
-//! What a buffer holds on to: an object that has nothing but a buffer over the memory of another, whose lists are in it.
+//! The object behind each buffer: it exports buffers over the memory of another object or a tensor, and holds their shape and strides.
 //!
-//! The garbage collector sees the object that it keeps, so a cycle through a `memoryview` is collected:
+//! The garbage collector sees the object that a lender keeps alive, so a cycle through a `memoryview` is collected:
 //!
 //! ```text
 //! obj ──▶ its __dict__ ──▶ memoryview ──▶ lender ──▶ obj
 //! ```
 //!
-//! Nothing is cleared here. A lender keeps its object as a tuple keeps its items, for as long as it lives; and whoever holds
-//! it by a buffer can be cleared, since Python gives a buffer back before it lets go of the lender. So memory is never
-//! released under a buffer.
-#![expect(unsafe_code, reason = "fills and releases structs of Python's")]
+//! A lender has no `tp_clear`: it keeps its object for as long as it lives, as a tuple keeps its items. The collector breaks
+//! such a cycle at another object. If that object holds a buffer, it releases the buffer before its reference to the lender, so
+//! memory is never released under a buffer.
+#![expect(unsafe_code, reason = "fills and releases structs of CPython")]
 
 mod records;
 
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use core::{mem::offset_of, slice};
+use core::{mem::MaybeUninit, mem::offset_of, slice};
 use std::panic::catch_unwind;
 
-use dlpack_core::{DataType, Descriptor, Device, Managed, TensorRef};
+use dlpack_core::{DataType, Managed, TensorRef};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{prelude::*, sync::PyOnceLock, types::PyType};
 
 use crate::capi::{
-    ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, ND, PyBuffer, STRIDES, WRITABLE,
+    ANY_CONTIGUOUS, C_CONTIGUOUS, F_CONTIGUOUS, FORMAT, GetBuffer, ND, PyBuffer, STRIDES, WRITABLE,
 };
 use crate::error::{OrRaise, Raised, bail, catch_panics};
 use crate::keepalive::{AnyBorrowGuard, ExportOwner, ObjectGuard, PendingException};
+use crate::values;
 
-/// An object with a buffer: as many of them as are asked for, which share its lists.
+/// A Python object that exports any number of buffers, which share its shape and strides.
 #[repr(C)]
 struct Lender {
     head: ffi::PyVarObject,
-    /// The object that `kept` keeps, for the garbage collector; null where it keeps none, and before it is filled.
-    seen: *mut PyObject,
-    lent: Lent,
-    /// The extents and then the strides, which are in bytes here: one of each an axis.
+    /// The object that `owner` keeps alive, for the garbage collector; null if there is none, and until the lender is filled.
+    traversed: *mut PyObject,
+    lent: LentBuffer,
+    /// Written when the lender is filled.
+    owner: MaybeUninit<MemoryOwner>,
+    /// The shape, followed by the byte strides.
     lists: [Py_ssize_t; 0],
 }
 
-struct Lent {
-    kept: Kept,
+/// The buffer that a lender exports.
+struct LentBuffer {
     /// The format of records, to which the buffer points; that of numbers is a constant.
-    #[expect(dead_code, reason = "held for the buffer")]
     format: Option<String>,
-    /// As who wants all gets it.
+    /// The answer to a request with all flags.
     buffer: PyBuffer,
+    is_row_major: bool,
+    is_column_major: bool,
 }
 
-impl Lent {
-    /// Whether the items lie one after another; column by column, or row by row.
-    fn is_packed(&self, column_major: bool) -> bool {
-        let PyBuffer {
-            shape,
-            strides,
-            ndim,
-            itemsize,
-            ..
-        } = self.buffer;
-        let rank = usize::try_from(ndim).unwrap_or(0);
-        // SAFETY: the lists of this very lender, one number an axis.
-        let [shape, strides] =
-            [shape, strides].map(|list| unsafe { slice::from_raw_parts(list, rank) });
-        let mut next = itemsize;
-        let follows = |(&extent, &stride): (&Py_ssize_t, &Py_ssize_t)| {
-            let follows = extent == 1 || stride == next;
-            next = next.saturating_mul(extent);
-            follows
-        };
-        let mut axes = shape.iter().zip(strides);
-        shape.contains(&0)
-            || if column_major {
-                axes.all(follows)
-            } else {
-                axes.rev().all(follows)
-            }
-    }
-}
-
-/// What keeps the memory.
-pub(crate) enum Kept {
-    /// An object, and a borrow of its contents. This is its one reference that a lender holds.
+/// The owner of a lender's memory.
+pub(crate) enum MemoryOwner {
+    /// An object, and a borrow of its contents. A lender holds one reference to it, this one.
     Object(ObjectGuard<AnyBorrowGuard>),
     Tensor(Managed),
-    /// A list of records, which nothing else has.
+    /// A list of records that no other code has.
     Records(Box<dyn Send>),
 }
 
-/// What is to be lent.
-pub(crate) struct Source<'a> {
-    dtype: DataType,
-    device: Device,
-    shape: &'a [i64],
-    strides: &'a [i64],
-    data: *const u8,
-    len: usize,
-    read_only: bool,
+/// The address of a lender's shape and strides.
+fn lists_of(lender: *mut PyObject) -> *mut Py_ssize_t {
+    lender.wrapping_byte_add(offset_of!(Lender, lists)).cast()
 }
 
-/// Both say it in the same words.
-macro_rules! source_of {
-    ($it:expr) => {
-        Source {
-            dtype: $it.dtype(),
-            device: $it.device(),
-            shape: $it.shape(),
-            strides: $it.strides(),
-            data: $it.as_ptr(),
-            len: $it.len_bytes(),
-            read_only: $it.is_read_only(),
-        }
-    };
-}
+/// A new lender that has no owner yet. It must be filled before it is dropped.
+pub(crate) struct UnfilledLender<'py>(Bound<'py, PyAny>);
 
-impl<'a> Source<'a> {
-    pub(crate) fn of_descriptor(descriptor: &'a Descriptor<'_>) -> Self {
-        source_of!(descriptor)
-    }
-
-    pub(crate) fn of_tensor(tensor: &TensorRef<'a>) -> Self {
-        source_of!(tensor)
-    }
-}
-
-/// Where the lists of such an object are.
-fn lists(object: *mut PyObject) -> *mut Py_ssize_t {
-    object.wrapping_byte_add(offset_of!(Lender, lists)).cast()
-}
-
-/// A lender whose lists are there, and that keeps nothing yet: it has to be filled.
-pub(crate) struct Place<'py> {
-    lender: Bound<'py, PyAny>,
-    buffer: PyBuffer,
-    format: Option<String>,
-}
-
-impl<'py> Place<'py> {
-    /// Room for a lender of this memory, if a buffer can say what it is.
-    pub(crate) fn new(py: Python<'py>, source: &Source<'_>) -> Result<Self, Raised> {
-        let (dtype, device) = (source.dtype, source.device);
+impl<'py> UnfilledLender<'py> {
+    /// Allocates a lender for the memory of a tensor, if a buffer can describe it.
+    pub(crate) fn of_tensor(py: Python<'py>, tensor: &TensorRef<'_>) -> Result<Self, Raised> {
+        let (dtype, device) = (tensor.dtype(), tensor.device());
         if !device.device_type.is_host_readable() {
             bail!(py, PyBufferError: "the data is on {device}, and a buffer can only describe host memory");
         }
         let Some((format, itemsize)) = format_of(dtype) else {
             bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
         };
-        Self::allocate(py, source, format.as_ptr(), itemsize)
+        let lent = LentBuffer {
+            format: None,
+            buffer: PyBuffer {
+                buf: tensor.as_ptr().cast_mut().cast(),
+                len: to_ssize(tensor.len_bytes()),
+                itemsize,
+                readonly: tensor.is_read_only().into(),
+                format: format.as_ptr().cast_mut(),
+                ..PyBuffer::EMPTY
+            },
+            is_row_major: tensor.is_contiguous(),
+            is_column_major: tensor.is_column_major(),
+        };
+        Self::allocate(py, tensor.shape(), tensor.strides(), lent)
     }
 
-    /// Allocates a lender whose strides are in items of this size.
+    /// Allocates a lender for a buffer, and writes shape and strides. The given strides are in items.
+    #[inline(always)]
     fn allocate(
         py: Python<'py>,
-        source: &Source<'_>,
-        format: *const c_char,
-        itemsize: Py_ssize_t,
+        shape: &[i64],
+        strides: &[i64],
+        lent: LentBuffer,
     ) -> Result<Self, Raised> {
-        let rank = source.shape.len();
+        let rank = shape.len();
         let class = lender_class(py).or_raise(py)?;
-        // SAFETY: a class that was made for this, whose objects have room for so many numbers.
-        let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 2 * size(rank)) };
+        // SAFETY: the class of lenders, whose objects have space for as many numbers as are requested.
+        let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 2 * to_ssize(rank)) };
         if lender.is_null() {
             return Err(Raised);
         }
-        // SAFETY: zeros, of which nobody knows yet but the garbage collector, which does not look at them.
-        let lists = unsafe { slice::from_raw_parts_mut(lists(lender), 2 * rank) };
-        let (shape, strides) = lists.split_at_mut(rank);
-        for (place, &extent) in shape.iter_mut().zip(source.shape) {
-            *place = size(extent);
+        // SAFETY: `2 * rank` zeros in a new object. Only the garbage collector has it besides, and `traverse` does not read them.
+        let lists = unsafe { slice::from_raw_parts_mut(lists_of(lender), 2 * rank) };
+        let (extents, steps) = lists.split_at_mut(rank);
+        for (place, &extent) in extents.iter_mut().zip(shape) {
+            *place = to_ssize(extent);
         }
-        for (place, &stride) in strides.iter_mut().zip(source.strides) {
-            // That of an axis with one item may be any number, and is not used.
-            *place = size(stride).wrapping_mul(itemsize);
+        for (place, &stride) in steps.iter_mut().zip(strides) {
+            // The stride of an axis of size 1 may be any number, and is not used.
+            *place = to_ssize(stride).wrapping_mul(lent.buffer.itemsize);
         }
-        let mut buf = source.data.cast_mut().cast();
-        if source.len == 0 {
-            // Nothing is there to be read, but some readers do not take null.
-            buf = NonNull::<u64>::dangling().as_ptr().cast();
-        }
+        let is_empty = lent.buffer.len == 0;
+        // Some consumers refuse null, even if there is nothing to read.
+        let not_null = NonNull::<u64>::dangling().as_ptr().cast();
         let buffer = PyBuffer {
-            buf,
-            obj: ptr::null_mut(),
-            len: size(source.len),
-            itemsize,
-            readonly: source.read_only.into(),
+            buf: if is_empty { not_null } else { lent.buffer.buf },
             ndim: c_int::try_from(rank).expect("at most 64 axes"),
-            format: format.cast_mut(),
-            shape: shape.as_mut_ptr(),
-            strides: strides.as_mut_ptr(),
-            suboffsets: ptr::null_mut(),
-            internal: ptr::null_mut(),
+            shape: extents.as_mut_ptr(),
+            strides: steps.as_mut_ptr(),
+            ..lent.buffer
         };
+        // SAFETY: an object of the class of lenders has a field of this type.
+        let place = unsafe { &raw mut (*lender.cast::<Lender>()).lent };
+        // SAFETY: a field of a new object. Only the garbage collector has it besides, and `traverse` does not read it.
+        unsafe { place.write(LentBuffer { buffer, ..lent }) };
         // SAFETY: a new reference.
-        let lender = unsafe { Bound::from_owned_ptr(py, lender) };
-        Ok(Self {
-            lender,
-            buffer,
-            format: None,
-        })
+        Ok(Self(unsafe { Bound::from_owned_ptr(py, lender) }))
     }
 
-    /// The lender, with what keeps the memory.
-    pub(crate) fn put(self, kept: Kept) -> Bound<'py, PyAny> {
-        let Self {
-            lender,
-            buffer,
-            format,
-        } = self;
+    /// The lender, filled with the owner of its memory.
+    pub(crate) fn fill_with(self, owner: MemoryOwner) -> Bound<'py, PyAny> {
+        let Self(lender) = self;
         let object = lender.as_ptr().cast::<Lender>();
-        let seen = match &kept {
-            Kept::Object(held) => held.object(lender.py()).as_ptr(),
-            Kept::Tensor(_) | Kept::Records(_) => ptr::null_mut(),
+        let traversed = match &owner {
+            MemoryOwner::Object(guard) => guard.object(lender.py()).as_ptr(),
+            MemoryOwner::Tensor(_) | MemoryOwner::Records(_) => ptr::null_mut(),
         };
-        // SAFETY: so large is an object of that class.
-        let place = unsafe { &raw mut (*object).lent };
-        // SAFETY: as above, and nobody but the garbage collector knows of it yet.
-        unsafe {
-            place.write(Lent {
-                kept,
-                format,
-                buffer,
-            })
-        };
-        // SAFETY: as above. What is seen is kept from here on until the collector is told to look away.
-        unsafe { (*object).seen = seen };
+        // SAFETY: a field of a new object. Only the garbage collector has it besides, and `traverse` does not read it.
+        unsafe { (*object).owner = MaybeUninit::new(owner) };
+        // SAFETY: a field of the same object. The owner keeps `traversed` alive until `dealloc` untracks the lender.
+        unsafe { (*object).traversed = traversed };
         lender
     }
 }
 
-/// Whether an object of ours was ever asked for a buffer.
-pub(crate) fn is_there(py: Python<'_>) -> bool {
+/// Whether a lender was ever made.
+pub(crate) fn was_lender_made(py: Python<'_>) -> bool {
     CLASS.get(py).is_some()
 }
 
-/// The tensor that the object behind a buffer keeps, if that is a lender of ours which keeps one; what is asked may be any object.
-/// It is there as long as the object.
-pub(crate) fn tensor_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Managed> {
+/// The tensor that owns the memory of a lender; `None` for any other object, and for a lender with another owner.
+pub(crate) fn tensor_of_lender<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Managed> {
     let class = CLASS.get(object.py())?;
     if object.get_type_ptr().cast() != class.as_ptr() {
         return None;
     }
-    // SAFETY: an object of the class, which was filled before anybody had it, and is never changed.
+    // SAFETY: an object of the class of lenders, which was filled before other code got it, and does not change.
     let lender = unsafe { &*object.as_ptr().cast::<Lender>() };
-    match &lender.lent.kept {
-        Kept::Tensor(tensor) => Some(tensor),
-        Kept::Object(_) | Kept::Records(_) => None,
+    // SAFETY: a lender is filled before other code gets it.
+    match unsafe { lender.owner.assume_init_ref() } {
+        MemoryOwner::Tensor(tensor) => Some(tensor),
+        MemoryOwner::Object(_) | MemoryOwner::Records(_) => None,
     }
 }
 
-/// A number of a tensor as Python's C functions take it.
-fn size(number: impl TryInto<Py_ssize_t>) -> Py_ssize_t {
+/// Converts a number of a tensor for functions of CPython.
+fn to_ssize(number: impl TryInto<Py_ssize_t>) -> Py_ssize_t {
     let number = number.try_into().ok();
     number.expect("no more than memory has, which was checked when it was described")
 }
 
-/// The class of lenders, once there is one.
+/// The class of lenders, after the first was made.
 static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Made of C functions: PyO3 gives no class of the stable ABI of 3.10 a buffer, though each Python takes the slots.
+/// The class of lenders. With the stable ABI of 3.10, PyO3 cannot give a class a buffer, though each Python accepts the slots.
 fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    const GET: c_int = 1;
+    const GET_BUFFER: c_int = 1;
 
     let make = || {
-        let slot = |slot, pfunc| ffi::PyType_Slot { slot, pfunc };
-        let mut slots = [
-            slot(GET, get as Get as *mut c_void),
-            slot(
+        let slots = [
+            (GET_BUFFER, export_buffer as GetBuffer as *mut c_void),
+            (
                 ffi::Py_tp_dealloc,
                 dealloc as ffi::destructor as *mut c_void,
             ),
-            slot(
+            (
                 ffi::Py_tp_traverse,
                 traverse as ffi::traverseproc as *mut c_void,
             ),
-            slot(0, ptr::null_mut()),
         ];
-        let flags = ffi::Py_TPFLAGS_DEFAULT
-            | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION
-            | ffi::Py_TPFLAGS_HAVE_GC;
-        let mut spec = ffi::PyType_Spec {
-            name: c"dlpack_pyo3.Buffer".as_ptr(),
-            basicsize: c_int::try_from(size_of::<Lender>()).expect("some words"),
-            itemsize: size_of::<Py_ssize_t>().try_into().expect("a word"),
-            flags: c_uint::try_from(flags).expect("in the lower half"),
-            slots: slots.as_mut_ptr(),
-        };
-        // SAFETY: a list of slots that ends with a zero, and functions of their types.
-        let class = unsafe { ffi::PyType_FromSpec(&raw mut spec) };
-        // SAFETY: a new reference, or null with an exception.
-        let class = unsafe { Bound::from_owned_ptr_or_err(py, class) }?;
-        Ok::<_, PyErr>(class.cast_into::<PyType>()?.unbind())
+        let (name, itemsize) = (c"dlpack_pyo3.Buffer", size_of::<Py_ssize_t>());
+        // SAFETY: each function has the type of its slot, and is for objects that begin with a `Lender`.
+        unsafe { values::new_class::<Lender>(py, name, itemsize, ffi::Py_TPFLAGS_HAVE_GC, &slots) }
     };
     CLASS.get_or_try_init(py, make).map(|class| class.bind(py))
 }
 
-type Get = unsafe extern "C" fn(*mut PyObject, *mut PyBuffer, c_int) -> c_int;
-
-/// Shows the garbage collector what a lender has references to: its class, and the object that it keeps.
+/// Shows the garbage collector the references of a lender: its class, and the object that it keeps alive.
 unsafe extern "C" fn traverse(
     object: *mut PyObject,
     visit: ffi::visitproc,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the collector passes an object of the class.
+    // SAFETY: the collector passes a live object.
     let class = unsafe { ffi::Py_TYPE(object) };
-    // SAFETY: each object of a class that was made at run time holds a reference to it.
+    // SAFETY: an object holds a reference to its class if that was made at run time.
     let status = unsafe { visit(class.cast(), argument) };
     if status != 0 {
         return status;
     }
-    // SAFETY: an object of the class; null until it is filled.
-    let seen = unsafe { (*object.cast::<Lender>()).seen };
-    if seen.is_null() {
+    // SAFETY: the collector passes an object of the class of lenders; the field is null until the lender is filled.
+    let traversed = unsafe { (*object.cast::<Lender>()).traversed };
+    if traversed.is_null() {
         return 0;
     }
-    // SAFETY: the lender holds one reference to it.
-    unsafe { visit(seen, argument) }
+    // SAFETY: the owner in the lender holds one reference to it.
+    unsafe { visit(traversed, argument) }
 }
 
 unsafe extern "C" fn dealloc(object: *mut PyObject) {
-    // SAFETY: an object with a garbage collector's header, which nobody has any more.
+    // SAFETY: an object that the garbage collector tracks, and to which there is no reference any more.
     unsafe { ffi::PyObject_GC_UnTrack(object.cast()) };
     let _pending = PendingException::save_current();
-    // SAFETY: an object of the class.
+    // SAFETY: an object, whose memory is not freed yet.
     let class = unsafe { ffi::Py_TYPE(object) };
-    // SAFETY: as above.
-    let place = unsafe { &raw mut (*object.cast::<Lender>()).lent };
-    // SAFETY: `put` put it there.
-    let Lent { kept, .. } = unsafe { place.read() };
-    core::mem::forget(catch_unwind(AssertUnwindSafe(|| match kept {
-        // SAFETY: an object dies attached.
-        Kept::Object(held) => unsafe { held.release_attached() },
-        Kept::Tensor(tensor) => drop(tensor),
-        Kept::Records(records) => drop(records),
+    // SAFETY: an object of the class of lenders, to which there is no reference any more.
+    let lender = unsafe { &mut *object.cast::<Lender>() };
+    lender.lent.format = None;
+    // SAFETY: `fill_with` wrote the owner, and it is not used afterwards.
+    let owner = unsafe { lender.owner.assume_init_read() };
+    core::mem::forget(catch_unwind(AssertUnwindSafe(|| match owner {
+        // SAFETY: CPython deallocates objects attached.
+        MemoryOwner::Object(guard) => unsafe { guard.release_attached() },
+        MemoryOwner::Tensor(tensor) => drop(tensor),
+        MemoryOwner::Records(records) => drop(records),
     })));
-    // SAFETY: how an object with such a header is freed.
+    // SAFETY: an object with a garbage collector's header is freed by this function; it is not used afterwards.
     unsafe { ffi::PyObject_GC_Del(object.cast()) };
-    // SAFETY: each object of a class that was made at run time holds a reference to it.
+    // SAFETY: the object held a reference to its class, which was made at run time.
     unsafe { ffi::Py_DECREF(class.cast()) };
 }
 
-unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_int) -> c_int {
-    // SAFETY: Python asks for a buffer attached.
+/// Fills a buffer with what the flags request.
+unsafe extern "C" fn export_buffer(
+    object: *mut PyObject,
+    view: *mut PyBuffer,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: CPython requests buffers attached.
     let py = unsafe { Python::assume_attached() };
     let fill = || {
         if view.is_null() {
             bail!(py, PyBufferError: "expected a `Py_buffer` to fill, found NULL");
         }
-        // The protocol wants this place null if it fails.
-        // SAFETY: the caller passes a buffer.
+        // After a failure the protocol demands null here.
+        // SAFETY: not null, so it is the caller's buffer, which is valid for writes.
         unsafe { (*view).obj = ptr::null_mut() };
-        // SAFETY: an object of the class, which the caller keeps.
+        // SAFETY: an object of the class of lenders, which the caller keeps alive.
         let lender = unsafe { &*object.cast::<Lender>() };
-        let filled = fill(py, &lender.lent, flags)?;
-        // SAFETY: attached, and alive.
+        let requested = lender.lent.buffer_for(py, flags)?;
+        // SAFETY: attached, and a live object.
         unsafe { ffi::Py_INCREF(object) };
-        // The buffer holds a reference to its exporter.
+        // A buffer holds a reference to its exporter.
         let filled = PyBuffer {
             obj: object,
-            ..filled
+            ..requested
         };
-        // SAFETY: the caller passes a buffer.
+        // SAFETY: not null, so it is the caller's buffer, which is valid for writes.
         unsafe { view.write(filled) };
         Ok(())
     };
@@ -372,41 +289,42 @@ unsafe extern "C" fn get(object: *mut PyObject, view: *mut PyBuffer, flags: c_in
     }
 }
 
-fn fill(py: Python<'_>, lent: &Lent, flags: c_int) -> Result<PyBuffer, Raised> {
-    let wants = |what: c_int| flags & what == what;
-    let rows = || lent.is_packed(false);
-    let columns = || lent.is_packed(true);
-    if lent.buffer.readonly != 0 && flags & WRITABLE != 0 {
-        bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
+impl LentBuffer {
+    /// The buffer for a request with these flags, without a reference to the lender.
+    fn buffer_for(&self, py: Python<'_>, flags: c_int) -> Result<PyBuffer, Raised> {
+        let wants = |flag: c_int| flags & flag == flag;
+        if self.buffer.readonly != 0 && wants(WRITABLE) {
+            bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
+        }
+        if (wants(C_CONTIGUOUS) || !wants(STRIDES)) && !self.is_row_major {
+            bail!(py, PyBufferError: "the data is not contiguous in row-major order");
+        }
+        if wants(F_CONTIGUOUS) && !self.is_column_major {
+            bail!(py, PyBufferError: "the data is not contiguous in column-major order");
+        }
+        if wants(ANY_CONTIGUOUS) && !self.is_row_major && !self.is_column_major {
+            bail!(py, PyBufferError: "the data is not contiguous");
+        }
+        let mut buffer = self.buffer;
+        if !wants(FORMAT) {
+            buffer.format = ptr::null_mut();
+        }
+        if buffer.ndim == 0 {
+            // The protocol demands null for shape and strides if there is no axis.
+            (buffer.shape, buffer.strides) = (ptr::null_mut(), ptr::null_mut());
+        }
+        if !wants(ND) {
+            // The consumer requests contiguous bytes.
+            (buffer.shape, buffer.ndim) = (ptr::null_mut(), 1);
+        }
+        if !wants(STRIDES) {
+            buffer.strides = ptr::null_mut();
+        }
+        Ok(buffer)
     }
-    if (wants(C_CONTIGUOUS) || !wants(STRIDES)) && !rows() {
-        bail!(py, PyBufferError: "the data is not contiguous in row-major order");
-    }
-    if wants(F_CONTIGUOUS) && !columns() {
-        bail!(py, PyBufferError: "the data is not contiguous in column-major order");
-    }
-    if wants(ANY_CONTIGUOUS) && !rows() && !columns() {
-        bail!(py, PyBufferError: "the data is not contiguous");
-    }
-    let mut buffer = lent.buffer;
-    if !wants(FORMAT) {
-        buffer.format = ptr::null_mut();
-    }
-    if buffer.ndim == 0 {
-        // The protocol wants no lists where there is no axis.
-        (buffer.shape, buffer.strides) = (ptr::null_mut(), ptr::null_mut());
-    }
-    if !wants(ND) {
-        // Bytes, one after another.
-        (buffer.shape, buffer.ndim) = (ptr::null_mut(), 1);
-    }
-    if !wants(STRIDES) {
-        buffer.strides = ptr::null_mut();
-    }
-    Ok(buffer)
 }
 
-/// The format of the `struct` module, and the bytes of an item.
+/// The format in the syntax of the module `struct`, and the bytes of an item.
 fn format_of(dtype: DataType) -> Option<(&'static CStr, Py_ssize_t)> {
     Some(match dtype {
         DataType::BOOL => (c"?", 1),

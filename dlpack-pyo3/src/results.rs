@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::class::tensor::Tensor;
 use crate::error::OrRaise;
-use crate::lender::{Kept, Place};
+use crate::lender::{MemoryOwner, UnfilledLender};
 use crate::library::{
     self,
     function::{CUPY, JAX, Library, TORCH},
@@ -100,7 +100,7 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        library::numpy::array_of(py, self.0)
+        library::numpy::array_over_value(py, self.0)
     }
 }
 
@@ -141,10 +141,12 @@ impl<'py, R: Record> IntoPyObject<'py> for Numpy<Records<R>> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         let Records(mut records) = self.0;
-        // What is written there is never a record again, unless it is dropped as one.
+        // Rust code reads written bytes as a record again only in a record's `Drop`.
         let read_only = core::mem::needs_drop::<R>();
-        let place = Place::of_records(py, &binding::Records::of_mut(&mut records), read_only);
-        library::numpy::asarray(&place.or_fetch(py)?.put(Kept::Records(Box::new(records))))
+        let described = binding::Records::of_mut(&mut records);
+        let lender = UnfilledLender::of_records(py, &described, read_only).or_fetch(py)?;
+        let owner = MemoryOwner::Records(Box::new(records));
+        library::numpy::asarray_of(&lender.fill_with(owner))
     }
 }
 
@@ -221,7 +223,7 @@ fn array_of_tensor<'py>(
     tensor: Managed,
 ) -> PyResult<Bound<'py, PyAny>> {
     if library.is_numpy() {
-        return library::numpy::array(py, tensor);
+        return library::numpy::array_over_tensor(py, tensor);
     }
     library.create_array(Bound::new(py, Tensor::new(tensor))?.as_any())
 }

@@ -1,13 +1,14 @@
-//! Converts Rust values to Python objects. If there is no memory for an object, a `MemoryError` is returned; PyO3's conversions
-//! panic.
+//! Converts Rust values to Python objects, and creates classes of C functions. If there is no memory for an object, a `MemoryError`
+//! is returned; PyO3's conversions panic.
 #![expect(unsafe_code, reason = "calls C functions that make objects")]
 
-use core::ffi::c_longlong;
+use core::ffi::{CStr, c_int, c_longlong, c_uint, c_ulong, c_void};
+use core::ptr;
 
 use dlpack_core::{DataType, binding::Numbers};
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple, PyType};
 
 /// Wraps the result of a C function.
 ///
@@ -204,4 +205,44 @@ pub(crate) fn new_int_tuple<'py>(
     numbers: impl IntoIterator<Item = i64, IntoIter: ExactSizeIterator>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     new_tuple(py, numbers.into_iter().map(|number| new_int(py, number)))
+}
+
+/// A class of objects that begin with a `T` and have any number of items of `itemsize` bytes behind it. Python code cannot
+/// instantiate it.
+///
+/// # Safety
+///
+/// `T` is `repr(C)` and begins with a `PyVarObject`. Each function has the type of its slot, and accepts such objects.
+pub(crate) unsafe fn new_class<T>(
+    py: Python<'_>,
+    name: &'static CStr,
+    itemsize: usize,
+    flags: c_ulong,
+    functions: &[(c_int, *mut c_void)],
+) -> PyResult<Py<PyType>> {
+    const END: (c_int, *mut c_void) = (0, ptr::null_mut());
+
+    // CPython reads up to the first zero.
+    let mut slots = [END; 4].map(|(slot, pfunc)| ffi::PyType_Slot { slot, pfunc });
+    assert!(
+        functions.len() < slots.len(),
+        "a zero follows the functions"
+    );
+    for (place, &(slot, pfunc)) in slots.iter_mut().zip(functions) {
+        *place = ffi::PyType_Slot { slot, pfunc };
+    }
+    let flags = flags | ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    let mut spec = ffi::PyType_Spec {
+        name: name.as_ptr(),
+        basicsize: c_int::try_from(size_of::<T>()).expect("some words"),
+        itemsize: c_int::try_from(itemsize).expect("a word"),
+        flags: c_uint::try_from(flags).expect("in the lower half"),
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: attached, as `py` shows; a list of slots that ends with zeros, with functions of their types by this function's
+    // contract.
+    let class = unsafe { ffi::PyType_FromSpec(&raw mut spec) };
+    // SAFETY: a new reference, or null with an exception.
+    let class = unsafe { from_new_reference(py, class) }?;
+    Ok(class.cast_into::<PyType>()?.unbind())
 }

@@ -7,7 +7,9 @@
 use core::{hint::assert_unchecked, marker::PhantomData, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
-use dlpack_core::binding::{self, Handover, hand_over, hand_over_plain, is_plain, share_root};
+use dlpack_core::binding::{
+    self, Handover, hand_over, hand_over_plain, is_plain, share_root, view,
+};
 use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
@@ -17,7 +19,7 @@ use crate::keepalive::{
     BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, borrow_contents,
     destructor,
 };
-use crate::lender::{Kept, Place, Source};
+use crate::lender::{MemoryOwner, UnfilledLender};
 
 /// A class with objects that are exported as tensors.
 #[diagnostic::on_unimplemented(
@@ -85,7 +87,7 @@ type Export = unsafe fn(*mut ffi::PyObject, ConsumerRequest<'_>, &mut Outcome) -
 pub(crate) struct Contents<'a>(NonNull<()>, PhantomData<&'a ()>);
 
 impl Contents<'_> {
-    fn of<T>(value: impl Into<NonNull<T>>) -> Self {
+    fn erase_type<T>(value: impl Into<NonNull<T>>) -> Self {
         Self(value.into().cast(), PhantomData)
     }
 }
@@ -112,7 +114,7 @@ impl<G: Send + 'static> Vtable<G> {
                     let object = unsafe { object.cast_unchecked::<T>() };
                     // SAFETY: by the contract of `Borrow` the contents are not used after the guard or the object is dropped.
                     let (value, guard) = unsafe { borrow_contents(object) }?;
-                    Ok((Contents::of(value), guard))
+                    Ok((Contents::erase_type(value), guard))
                 },
                 describe: |contents| {
                     // SAFETY: by the contract of `Describe` these are the contents of a `T`, which stays borrowed.
@@ -123,7 +125,7 @@ impl<G: Send + 'static> Vtable<G> {
     }
 
     /// Whether an object is an instance of the class.
-    pub(crate) fn has(&self, object: &Bound<'_, PyAny>) -> bool {
+    pub(crate) fn is_instance(&self, object: &Bound<'_, PyAny>) -> bool {
         // SAFETY: `object` is a live object on an attached thread, and `class` returns a type object.
         unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), (self.class)(object.py())) != 0 }
     }
@@ -194,7 +196,7 @@ fn export_shared<T: Exports>(
             return ControlFlow::Break(Some((tensor.into_raw(), end)));
         }
         if let Some(shared) = shared.outcome {
-            return ControlFlow::Break(store(py, shared, other));
+            return ControlFlow::Break(store_tensor(py, shared, other));
         }
     }
     let mut described = value.describe();
@@ -206,12 +208,14 @@ fn export_shared<T: Exports>(
         if let Some(root) = root::<BorrowGuardOf<T>>(object.as_any(), descriptor) {
             kept = root;
         } else if let Some(shared) = share_root(descriptor, sharing) {
-            return ControlFlow::Break(store(py, shared, other));
+            return ControlFlow::Break(store_tensor(py, shared, other));
         }
     }
     let owner = guard.into_owner(&kept);
     // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
-    ControlFlow::Break(unsafe { hand_over_any(py, owner, class, &mut described, request, other) })
+    ControlFlow::Break(unsafe {
+        hand_over_described(py, owner, class, &mut described, request, other)
+    })
 }
 
 /// Exports an object under an exclusive borrow.
@@ -227,7 +231,7 @@ fn export_exclusive<T: Exports>(
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     let mut described = value.describe_mut();
     // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
-    unsafe { hand_over_any(py, owner, class, &mut described, request, other) }
+    unsafe { hand_over_described(py, owner, class, &mut described, request, other) }
 }
 
 /// Hands over the described tensor, or raises the error of its description.
@@ -238,60 +242,7 @@ fn export_exclusive<T: Exports>(
 ///
 /// The owner keeps the described memory valid until it is dropped.
 #[inline(always)]
-unsafe fn hand_over_any<O: ExportOwner>(
-    py: Python<'_>,
-    owner: O,
-    class: &str,
-    described: &mut Result<Descriptor<'_>, Error>,
-    request: ConsumerRequest<'_>,
-    other: &mut Outcome,
-) -> Exported {
-    if let (true, Ok(descriptor)) = (request.is_plain(), &mut *described) {
-        if is_plain(descriptor) {
-            // SAFETY: by this function's contract the owner keeps the described memory valid.
-            return match unsafe { hand_over_plain(owner, descriptor) } {
-                Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
-                Err(_) => {
-                    out_of_memory();
-                    None
-                }
-            };
-        }
-    }
-    // SAFETY: same contract as this function's: the owner keeps the described memory valid.
-    unsafe { hand_over_requested(py, owner, class, described, request, other) }
-}
-
-/// Stores a tensor in `other`, or raises its error.
-#[inline(never)]
-fn store(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) -> Exported {
-    if let Ok(tensor) = tensor.or_raise(py) {
-        *other = Outcome::Tensor(tensor);
-    }
-    None
-}
-
-/// Lends the described memory by Python's buffer protocol.
-#[cold]
-#[inline(never)]
-fn lend<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
-    if !is_plain(descriptor) {
-        return Outcome::NotLent;
-    }
-    match Place::new(py, &Source::of_descriptor(descriptor)) {
-        Ok(place) => Outcome::Lender(place.put(Kept::Object(owner.into_any(py))).unbind()),
-        Err(Raised) => Outcome::None,
-    }
-}
-
-/// Hands over the described tensor as the request and the device demand: the path of copies, streams and re-exports.
-///
-/// # Safety
-///
-/// The contract of [`hand_over_any`].
-#[cold]
-#[inline(never)]
-unsafe fn hand_over_requested<O: ExportOwner>(
+unsafe fn hand_over_described<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
     class: &str,
@@ -306,11 +257,64 @@ unsafe fn hand_over_requested<O: ExportOwner>(
             return None;
         }
     };
+    if !request.is_plain() || !is_plain(descriptor) {
+        // SAFETY: same contract as this function's: the owner keeps the described memory valid.
+        return unsafe { hand_over_requested(py, owner, descriptor, request, other) };
+    }
+    // SAFETY: by this function's contract the owner keeps the described memory valid.
+    match unsafe { hand_over_plain(owner, descriptor) } {
+        Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
+        Err(_) => {
+            out_of_memory();
+            None
+        }
+    }
+}
+
+/// Stores a tensor in `other`, or raises its error.
+#[inline(never)]
+fn store_tensor(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) -> Exported {
+    if let Ok(tensor) = tensor.or_raise(py) {
+        *other = Outcome::Tensor(tensor);
+    }
+    None
+}
+
+/// Lends the described memory through the buffer protocol.
+#[cold]
+#[inline(never)]
+fn lend_memory<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
+    if !is_plain(descriptor) {
+        return Outcome::NotLent;
+    }
+    match UnfilledLender::of_tensor(py, &view(descriptor)) {
+        Ok(lender) => {
+            let owner = MemoryOwner::Object(owner.into_any(py));
+            Outcome::Lender(lender.fill_with(owner).unbind())
+        }
+        Err(Raised) => Outcome::None,
+    }
+}
+
+/// Hands over the described tensor as the request and the device demand: the path of copies, streams and re-exports.
+///
+/// # Safety
+///
+/// The contract of [`hand_over_described`].
+#[cold]
+#[inline(never)]
+unsafe fn hand_over_requested<O: ExportOwner>(
+    py: Python<'_>,
+    owner: O,
+    descriptor: &mut Descriptor<'_>,
+    request: ConsumerRequest<'_>,
+    other: &mut Outcome,
+) -> Exported {
     let made;
     let request = match request {
         ConsumerRequest::With(request) => request,
         ConsumerRequest::Buffer => {
-            *other = lend(py, owner, descriptor);
+            *other = lend_memory(py, owner, descriptor);
             return None;
         }
         ConsumerRequest::Default => {

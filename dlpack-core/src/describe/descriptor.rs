@@ -210,26 +210,31 @@ impl Descriptor<'_> {
     ) -> Result<(), Error> {
         let mut view = LayoutView::whole_layout(self.shape(), self.strides())?;
         change(&mut view)?;
+        self.set_layout(&view)
+    }
+
+    /// Replaces the description by that of a view with this layout. After an error the description must not be used.
+    pub(crate) fn set_layout(&mut self, view: &LayoutView) -> Result<(), Error> {
         let LayoutView {
             first,
             shape,
             strides,
         } = view;
+        shape.check_allocation()?;
+        strides.check_allocation()?;
         shape.check_rank()?;
         if shape.contains(&0) {
             // LAY-05, LAY-18
             (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
-            self.dims = ShapeStrides::row_major(&shape)?;
+            self.dims = ShapeStrides::row_major(shape)?;
             return Ok(());
         }
-        self.dims = ShapeStrides::new(&shape, &strides)?;
-        let bits = i128::try_from(self.dtype.itemsize_bits()).unwrap_or(i128::MAX);
-        let bits = bits.saturating_mul(first as i128);
-        if bits % 8 != 0 {
+        self.dims.replace(shape, strides)?;
+        let bits = self.dtype.itemsize_bits();
+        let Some(bytes) = extent::bytes_to_item(*first, bits) else {
+            let bits = (*first as i128).saturating_mul(bits as i128);
             return Err(Error::PartialOffset { bits });
-        }
-        // The view lies inside the bytes that the whole tensor reaches, so the offset does not overflow.
-        let bytes = i64::try_from(bits / 8).unwrap_or(i64::MAX);
+        };
         if self.device.device_type.is_addressable() {
             self.data = self.data.wrapping_offset(stride_to_isize(bytes));
         } else {

@@ -77,7 +77,7 @@ pub(crate) fn unordered_request(device: Device) -> ExportRequest {
 /// let samples = Arc::new(vec![1.0_f32, 2.0]);
 /// // SAFETY: the clone keeps the described vector borrowed.
 /// let managed = unsafe {
-///     export_with(Arc::clone(&samples), samples.describe()?, &ExportRequest::versioned())
+///     export_with(Arc::clone(&samples), &mut samples.describe()?, &ExportRequest::versioned())
 /// }?;
 /// assert_eq!(managed.view().shape(), [2]);
 /// # Ok::<(), dlpack_core::Error>(())
@@ -91,12 +91,13 @@ pub(crate) fn unordered_request(device: Device) -> ExportRequest {
 ///
 /// Until `owner` is dropped, on any thread, the described memory stays where it is and may be read. If the descriptor is not
 /// read-only, the memory may also be written, and only consumers of the tensor access it.
+#[inline]
 pub unsafe fn export_with<O: Send + 'static>(
     owner: O,
-    mut descriptor: Descriptor<'_>,
+    descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Managed, Error> {
-    let (descriptor, request) = (&mut descriptor, Some(request));
+    let request = Some(request);
     let plan = plan_export(descriptor, request)?;
     let capacity = Capacity::of_rank(descriptor.rank());
     let block = |owner| UnfinishedExport::new(owner, capacity);

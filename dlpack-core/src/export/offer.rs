@@ -61,11 +61,11 @@ impl Offer {
     /// [`Error::OutOfMemory`].
     pub fn take(&self) -> Result<Managed, Error> {
         let tensor = self.0.as_ref().expect("until the end");
-        let descriptor = Descriptor::of_tensor(tensor)?;
+        let mut descriptor = Descriptor::of_tensor(tensor)?;
         let request = unordered_request(descriptor.device);
         // SAFETY: the owner keeps the tensor alive at its address, and the tensor keeps its memory, which it shares with other
         // writers.
-        unsafe { export_with(ReexportOwner(tensor.clone()), descriptor, &request) }
+        unsafe { export_with(ReexportOwner(tensor.clone()), &mut descriptor, &request) }
     }
 
     /// The number of handles that are still alive.

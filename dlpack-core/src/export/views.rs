@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::export::block::narrow_in_place;
 use crate::export::reexport::{reexport_changed, reexport_view};
-use crate::layout::views::{LayoutView, Pick};
+use crate::layout::views::{LayoutView, PickedView};
 use crate::{DataType, Descriptor, Error, Managed};
 
 /// Each view keeps the whole tensor alive, and inherits its access, device and stream. No memory is read or written, so the
@@ -98,25 +98,33 @@ impl Managed {
     }
 }
 
-/// Applies one [`Pick`] to each axis of a description, from the first axis on. Further axes stay as they are.
+/// Replaces a description by that of a view, for which `select` applies one [`Pick`] after another. The outer error is that of
+/// `select`.
 ///
 /// ```
-/// use dlpack_core::DLPack;
 /// use dlpack_core::binding::{Pick, apply_picks};
+/// use dlpack_core::{DLPack, Error};
 ///
 /// let image = [[1_u8, 2, 3], [4, 5, 6]];
 /// let mut backwards = image.describe()?;
-/// apply_picks(&mut backwards, &[Pick::Index(1), Pick::Slice(0..3, -2)])?;
+/// let picks = [Pick::Index(1), Pick::Slice(0..3, -2)];
+/// apply_picks(&mut backwards, |view| picks.iter().try_for_each(|one| view.pick(one)))??;
 /// assert_eq!((backwards.shape(), backwards.strides()), (&[2][..], &[-2][..]));
-/// # Ok::<(), dlpack_core::Error>(())
+/// # Ok::<(), Error>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Error::NoSuchAxis`], [`Error::OutOfRange`], [`Error::PartialOffset`], [`Error::TooManyAxes`]; [`Error::BadStride`] if a
-/// step is 0. After an error the description must not be used.
-pub fn apply_picks(described: &mut Descriptor<'_>, picks: &[Pick]) -> Result<(), Error> {
-    described.apply_view(|view| view.apply_picks(picks))
+/// [`Error::PartialOffset`], [`Error::TooManyAxes`], and the errors of `select`. After an error the description must not be used.
+#[inline(always)]
+pub fn apply_picks<E>(
+    described: &mut Descriptor<'_>,
+    select: impl FnOnce(&mut PickedView<'_>) -> Result<(), E>,
+) -> Result<Result<(), Error>, E> {
+    let mut picked = PickedView::new(described.shape(), described.strides());
+    select(&mut picked)?;
+    let view = picked.into_layout();
+    Ok(described.set_layout(&view))
 }
 
 /// Reinterprets the bytes of a tensor as items of another data type and shape, in row-major order: restores a tensor from

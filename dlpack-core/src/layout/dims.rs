@@ -241,7 +241,7 @@ impl Dims {
     }
 
     #[inline(always)]
-    fn check_allocation(&self) -> Result<(), Error> {
+    pub(crate) fn check_allocation(&self) -> Result<(), Error> {
         if self.inline.len <= INLINE {
             return Ok(());
         }
@@ -306,14 +306,6 @@ impl Dims {
         let mut less = self.clone().check_allocated()?;
         less.remove_axis(axis)?;
         Ok(less)
-    }
-
-    /// A copy with one more number, before that of `axis` or at the end.
-    pub(crate) fn with_axis(&self, axis: usize, value: i64) -> Result<Self, Error> {
-        let mut more = Self::from(&self[..axis]).check_allocated()?;
-        more.append(&[value])?;
-        more.append(&self[axis..])?;
-        Ok(more)
     }
 
     #[cold]

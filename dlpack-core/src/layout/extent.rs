@@ -63,6 +63,17 @@ pub(crate) fn bytes_of_items(items: i64, bits: usize, added: usize) -> Option<i6
     i64::try_from((bits + i128::from(added)).div_euclid(8)).ok()
 }
 
+/// The distance in bytes to an item inside a tensor's memory; `None` if the item does not begin at a byte. It does not overflow,
+/// since the tensor reaches the item.
+#[inline]
+pub(crate) fn bytes_to_item(item: isize, bits: usize) -> Option<i64> {
+    if bits % 8 == 0 {
+        return Some((item as i64).wrapping_mul((bits / 8) as i64));
+    }
+    let bits = (item as i64).wrapping_mul(bits as i64);
+    (bits % 8 == 0).then_some(bits / 8)
+}
+
 /// The lowest and the highest item that a tensor reaches, relative to its first element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reach {

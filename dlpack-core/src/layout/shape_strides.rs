@@ -41,6 +41,23 @@ impl ShapeStrides {
         Self::from_axes(shape.iter().copied().zip(strides.iter().copied()))
     }
 
+    /// Replaces shape and strides by copies of these.
+    #[inline]
+    pub(crate) fn replace(&mut self, shape: &[i64], strides: &[i64]) -> Result<(), Error> {
+        let rank = shape.len();
+        let [extents, steps] = &mut self.inline;
+        let (Some(extents), Some(steps)) = (extents.get_mut(..rank), steps.get_mut(..rank)) else {
+            *self = Self::on_heap(shape, strides)?;
+            return Ok(());
+        };
+        let axes = shape.iter().zip(strides);
+        for (places, (&extent, &stride)) in extents.iter_mut().zip(steps).zip(axes) {
+            (*places.0, *places.1) = (extent, stride);
+        }
+        (self.rank, self.heap) = (rank, None);
+        Ok(())
+    }
+
     /// Copies a shape and its strides to the heap, for any number of axes.
     #[cold]
     pub(crate) fn on_heap(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {

@@ -51,47 +51,6 @@ impl LayoutView {
         self.strides.remove_axis(axis)
     }
 
-    /// Applies one pick to each axis, from the first on. Further axes stay as they are.
-    pub(crate) fn apply_picks(&mut self, picks: &[Pick]) -> Result<(), Error> {
-        let mut axis = 0;
-        for pick in picks {
-            match pick {
-                Pick::Index(index) => {
-                    self.index(axis, *index)?;
-                    continue;
-                }
-                Pick::Slice(range, step) => {
-                    self.slice(axis, range)?;
-                    self.step_axis(axis, *step)?;
-                }
-                Pick::NewAxis => {
-                    self.shape = self.shape.with_axis(axis, 1)?;
-                    self.strides = self.strides.with_axis(axis, 1)?;
-                }
-            }
-            axis += 1;
-        }
-        Ok(())
-    }
-
-    /// Selects every `step`-th index of an axis; a negative step starts at the last one.
-    fn step_axis(&mut self, axis: usize, step: isize) -> Result<(), Error> {
-        let (extent, stride) = (self.shape[axis], self.strides[axis]);
-        if step == 0 {
-            return Err(Error::BadStride { axis, found: 0 });
-        }
-        if step < 0 && extent > 0 {
-            let last = stride_to_isize((extent - 1).wrapping_mul(stride));
-            self.first = self.first.wrapping_add(last);
-        }
-        let left = extent.unsigned_abs().div_ceil(step.unsigned_abs() as u64) as i64;
-        self.shape[axis] = left;
-        if left > 1 {
-            self.strides[axis] = stride.wrapping_mul(step as i64);
-        }
-        Ok(())
-    }
-
     /// Puts the axes in another order.
     pub(crate) fn permute(&mut self, axes: &[usize]) -> Result<(), Error> {
         let (found, rank) = (axes.len(), self.shape.len());
@@ -126,6 +85,108 @@ impl LayoutView {
     }
 }
 
+/// A view that is selected by one [`Pick`] after another, from the first axis on. The remaining axes stay as they are.
+#[derive(Debug)]
+pub struct PickedView<'a> {
+    shape: &'a [i64],
+    strides: &'a [i64],
+    /// The number of axes that have a pick.
+    axis: usize,
+    view: LayoutView,
+}
+
+impl<'a> PickedView<'a> {
+    #[inline]
+    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64]) -> Self {
+        let view = LayoutView {
+            first: 0,
+            shape: Dims::new(),
+            strides: Dims::new(),
+        };
+        Self {
+            shape,
+            strides,
+            axis: 0,
+            view,
+        }
+    }
+
+    /// The shape of the whole tensor.
+    #[must_use]
+    pub fn shape(&self) -> &'a [i64] {
+        self.shape
+    }
+
+    /// Applies a pick to the next axis.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchAxis`], [`Error::OutOfRange`]; [`Error::BadStride`] if a step is 0.
+    #[inline]
+    pub fn pick(&mut self, pick: &Pick) -> Result<(), Error> {
+        let axis = self.axis;
+        let range = |range| range_of(axis, range, self.shape, self.strides);
+        let first = match pick {
+            Pick::NewAxis => {
+                self.push_axis(1, 1);
+                return Ok(());
+            }
+            Pick::Index(index) => range(&single_index(*index))?.0,
+            Pick::Slice(slice, step) => {
+                let (first, extent) = range(slice)?;
+                let (more, extent, stride) = step_axis(axis, extent, self.strides[axis], *step)?;
+                self.push_axis(extent, stride);
+                first.wrapping_add(more)
+            }
+        };
+        self.view.first = self.view.first.wrapping_add(first);
+        self.axis += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn push_axis(&mut self, extent: i64, stride: i64) {
+        self.view.shape.push(extent);
+        self.view.strides.push(stride);
+    }
+
+    /// The view with the remaining axes, which stay as they are. An allocation that failed shows when the layout is used.
+    #[inline(always)]
+    pub(crate) fn into_layout(mut self) -> LayoutView {
+        let rest = self.shape.iter().zip(self.strides).skip(self.axis);
+        for (&extent, &stride) in rest {
+            self.push_axis(extent, stride);
+        }
+        self.view
+    }
+}
+
+/// Selects every `step`-th index of an axis: the distance to the first one in items, the number of indices, and their stride. A
+/// negative step starts at the last index.
+#[inline]
+fn step_axis(
+    axis: usize,
+    extent: i64,
+    stride: i64,
+    step: isize,
+) -> Result<(isize, i64, i64), Error> {
+    if step == 1 {
+        return Ok((0, extent, stride));
+    }
+    if step == 0 {
+        return Err(Error::BadStride { axis, found: 0 });
+    }
+    let is_backwards = step < 0 && extent > 0;
+    let last = stride_to_isize((extent - 1).wrapping_mul(stride));
+    let left = extent.unsigned_abs().div_ceil(step.unsigned_abs() as u64) as i64;
+    let stride = if left > 1 {
+        stride.wrapping_mul(step as i64)
+    } else {
+        stride
+    };
+    Ok((if is_backwards { last } else { 0 }, left, stride))
+}
+
 /// The range of a single index.
 #[inline]
 pub(crate) fn single_index(index: usize) -> Range<usize> {
@@ -133,6 +194,7 @@ pub(crate) fn single_index(index: usize) -> Range<usize> {
 }
 
 /// The distance from the axis's first item to that of a range, in items, and the range's length.
+#[inline]
 pub(crate) fn range_of(
     axis: usize,
     range: &Range<usize>,

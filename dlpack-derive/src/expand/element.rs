@@ -19,7 +19,7 @@ pub(crate) fn expand_element(
     item: &DeriveInput,
     cx: &Ctxt,
 ) -> Option<TokenStream> {
-    let fields = row::fields(input, item, cx)?;
+    let fields = row::fields_in_order(input, item, cx)?;
     check_one_scalar(fields, cx);
     let words = repr_words(&item.attrs);
     if let Some(align) = words.iter().find(|word| *word == "align") {

@@ -18,7 +18,7 @@ pub(crate) fn of_class(ident: &Ident, plan: &Plan<'_>) -> TokenStream {
         quote!((#name, #doc))
     });
     let rows = plan.columns.iter().filter_map(|field| {
-        let rows = ty::rows(field.ty)?;
+        let rows = ty::type_of_rows(field.ty)?;
         Some(quote!([#rows]))
     });
     define_inventory(ident, &quote!(#tensor #(#named)* #(#rows)*))

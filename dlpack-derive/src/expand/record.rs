@@ -11,23 +11,23 @@ use crate::syntax::input::{Field, Input, Member, repr_words};
 use crate::syntax::role::Role;
 
 /// With `stubs`, also the names of the columns, for `#[dlpack_pymethods]`.
-pub(crate) fn derive(
+pub(crate) fn derive_record(
     input: &Input<'_>,
     item: &DeriveInput,
     stubs: bool,
     cx: &Ctxt,
 ) -> Option<TokenStream> {
-    let fields = row::fields(input, item, cx)?;
+    let fields = row::fields_in_order(input, item, cx)?;
     let is_packed = repr_words(&item.attrs).iter().any(|word| word == "packed");
-    let skipped = fields.iter().filter(|field| is(field, Role::Skip));
-    for field in skipped.filter(|field| is(field, Role::Nested)) {
+    let skipped = fields.iter().filter(|field| has_role(field, Role::Skip));
+    for field in skipped.filter(|field| has_role(field, Role::Nested)) {
         let message =
             "`skip` and `nested` exclude each other: a skipped field has no type in Python";
         cx.error(field.ty, message);
     }
     let shown: Vec<_> = fields
         .iter()
-        .filter(|field| !is(field, Role::Skip))
+        .filter(|field| !has_role(field, Role::Skip))
         .collect();
     for field in &shown {
         if let Member::Unnamed(_) = field.member {
@@ -46,13 +46,13 @@ pub(crate) fn derive(
     }
     cx.check()?;
     // What is not aligned cannot be borrowed, so a packed record has no columns.
-    let is_column = |field: &&Field<'_>| !is_packed && !is(field, Role::Nested);
+    let is_column = |field: &&Field<'_>| !is_packed && !has_role(field, Role::Nested);
     let columns: Vec<_> = shown.iter().copied().filter(is_column).collect();
     let paths = Paths::new(input);
     let is_value = shown.len() == fields.len();
-    let mut tokens = record(&paths, &shown, &columns, is_value);
+    let mut tokens = implement_record(&paths, &shown, &columns, is_value);
     if is_value {
-        tokens.extend(value(&paths, &shown, is_packed));
+        tokens.extend(implement_nested(&paths, &shown, is_packed));
     }
     if stubs {
         tokens.extend(inventory::of_record(input.ident, &columns));
@@ -60,12 +60,12 @@ pub(crate) fn derive(
     Some(tokens)
 }
 
-fn is(field: &Field<'_>, role: Role) -> bool {
+fn has_role(field: &Field<'_>, role: Role) -> bool {
     field.attr(role).is_some()
 }
 
-/// What all records are: a layout, and columns.
-fn record(
+/// The impl of `Record`: the layout, and a column for each field that is not nested.
+fn implement_record(
     paths: &Paths<'_>,
     shown: &[&Field<'_>],
     columns: &[&Field<'_>],
@@ -93,7 +93,7 @@ fn record(
         let (at, ty, name, member) = (field.at, field.ty, field.name(), &field.member);
         let k = input.krate.private(at);
         // A type that cannot be this field is reported by another call, if there is one.
-        let of = match (is(field, Role::Nested), is_value) {
+        let of = match (has_role(field, Role::Nested), is_value) {
             (true, true) => quote_spanned!(at=> #k::NestedField::<#ty>::TYPE),
             (true, false) => {
                 quote_spanned!(at=> #k::FieldType::of_record(<#ty as #k::Nested>::NESTED))
@@ -125,14 +125,14 @@ fn record(
     )
 }
 
-/// What records without skipped fields are, too: elements of arrays, made of their fields and written by them.
-fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStream {
+/// The impls for a record without skipped fields: an array element that is read and written field by field.
+fn implement_nested(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStream {
     let Paths { input, c, k } = paths;
     let read = fields.iter().map(|field| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
         let k = input.krate.private(at);
         let offset = quote!(#k::offset_of!(Self, #member));
-        if is(field, Role::Nested) {
+        if has_role(field, Role::Nested) {
             quote_spanned!(at=> #member: from.read_record::<#ty>(#offset))
         } else {
             quote_spanned!(at=> #member: #k::ElementField::<#ty>::read(from, #offset))
@@ -146,7 +146,7 @@ fn value(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -> TokenStre
         } else {
             quote_spanned!(at=> &self.#member)
         };
-        let of = if is(field, Role::Nested) {
+        let of = if has_role(field, Role::Nested) {
             quote_spanned!(at=> NestedField)
         } else {
             quote_spanned!(at=> ElementField)

@@ -14,7 +14,7 @@ pub(crate) fn expand_stub(derive: Derive, root: Root, item: &DeriveInput) -> Opt
     let input = Input::read_with_errors(item, derive, root)?;
     // A type with such a field is not `Send`, so the stub would cause an error.
     let stays = |field: &Field<'_>| is_pointer(field.ty) || rc_name(field.ty).is_some();
-    if input.fields().any(stays) {
+    if input.all_fields().any(stays) {
         return None;
     }
     let Paths { c, k, .. } = Paths::new(&input);

@@ -46,7 +46,7 @@ impl<'a> Claims<'a> {
         Self(self.iter().copied().filter(|claim| which(claim)).collect())
     }
 
-    pub(crate) fn has(&self, role: Role) -> bool {
+    pub(crate) fn has_role(&self, role: Role) -> bool {
         self.iter().any(|claim| claim.role == role)
     }
 

@@ -1,12 +1,12 @@
-//! What `Element` and `Record` ask alike of a struct: that its fields lie as they are written.
+//! The rule that `Element` and `Record` share: the fields of a struct have a guaranteed layout, in the order of its source.
 
 use syn::DeriveInput;
 
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Body, Field, Input, repr_words};
 
-/// The fields of a struct whose layout Rust guarantees.
-pub(crate) fn fields<'a>(
+/// The fields of a struct, in the order of its guaranteed layout.
+pub(crate) fn fields_in_order<'a>(
     input: &'a Input<'a>,
     item: &DeriveInput,
     cx: &Ctxt,

@@ -47,7 +47,7 @@ pub(super) fn plan_tensors<'a>(
             None => free_data(claim, &inner, &names, cx),
         };
         let Some(data) = data else { continue };
-        let owner = inner.has(Role::Owner)
+        let owner = inner.has_role(Role::Owner)
             || claim
                 .field
                 .is_some_and(|field| field.attr(Role::Owner).is_some());

@@ -13,7 +13,7 @@ impl Plan<'_> {
     /// Reports fields with types that cannot be exported, as far as their tokens show it.
     pub(crate) fn check_types(&self, input: &Input<'_>, cx: &Ctxt) {
         if !matches!(self.main, Main::None) {
-            for rc in input.fields().filter_map(|field| rc_name(field.ty)) {
+            for rc in input.all_fields().filter_map(|field| rc_name(field.ty)) {
                 let message = "`Rc` is not `Send`, and a consumer may release the data on any thread: use `Arc`";
                 cx.error(rc, message);
             }

@@ -4,6 +4,8 @@
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
 
+use crate::syntax::expr::is_punct;
+
 /// The item that the attribute is applied to.
 pub(crate) enum Item {
     Impl(Block),
@@ -37,7 +39,7 @@ struct Attr {
 }
 
 impl Item {
-    pub(crate) fn read(item: TokenStream) -> Self {
+    pub(crate) fn from_tokens(item: TokenStream) -> Self {
         let mut trees: Vec<_> = item.clone().into_iter().collect();
         // A `macro_rules` fragment `$item` is wrapped in a group without delimiters.
         while let Some(TokenTree::Group(group)) = trees.last() {
@@ -48,7 +50,7 @@ impl Item {
             trees.pop();
             trees.extend(inner);
         }
-        Block::read(trees).map_or_else(|| read_other_item(item), Self::Impl)
+        Block::read_block(trees).map_or_else(|| read_other_item(item), Self::Impl)
     }
 }
 
@@ -76,7 +78,7 @@ fn read_other_item(item: TokenStream) -> Item {
         .is_some_and(|word| WORDS[..3].iter().any(|known| word == known));
     let name = match (trees.next(), trees.next()) {
         (Some(TokenTree::Ident(name)), after)
-            if defines && !after.as_ref().is_some_and(|tree| is(tree, '<')) =>
+            if defines && !after.as_ref().is_some_and(|tree| is_punct(tree, '<')) =>
         {
             Some(name)
         }
@@ -86,14 +88,14 @@ fn read_other_item(item: TokenStream) -> Item {
 }
 
 impl Block {
-    fn read(trees: Vec<TokenTree>) -> Option<Self> {
+    fn read_block(trees: Vec<TokenTree>) -> Option<Self> {
         let mut trees = trees;
         let Some(TokenTree::Group(body)) = trees.pop() else {
             return None;
         };
         let mut rest = trees.into_iter().peekable();
         let mut attrs = Vec::new();
-        while let Some(hash) = rest.next_if(|tree| is(tree, '#')) {
+        while let Some(hash) = rest.next_if(|tree| is_punct(tree, '#')) {
             let Some(TokenTree::Group(list)) = rest.next() else {
                 return None;
             };
@@ -108,12 +110,12 @@ impl Block {
             })?);
         }
         let mut generics = Vec::new();
-        if rest.peek().is_some_and(|tree| is(tree, '<')) {
+        if rest.peek().is_some_and(|tree| is_punct(tree, '<')) {
             let mut open = 0;
             for tree in rest.by_ref() {
                 // The `>` of `->` closes no bracket.
-                let arrow = generics.last().is_some_and(|last| is(last, '-'));
-                open += i32::from(is(&tree, '<')) - i32::from(is(&tree, '>') && !arrow);
+                let arrow = generics.last().is_some_and(|last| is_punct(last, '-'));
+                open += i32::from(is_punct(&tree, '<')) - i32::from(is_punct(&tree, '>') && !arrow);
                 generics.push(tree);
                 if open == 0 {
                     break;
@@ -125,7 +127,8 @@ impl Block {
         let bounds = header.split_off(bounds.unwrap_or(header.len()));
         // `for<'a>` belongs to a type.
         let of = (0..header.len()).find(|&at| {
-            is_word(&header[at], "for") && !header.get(at + 1).is_some_and(|tree| is(tree, '<'))
+            is_word(&header[at], "for")
+                && !header.get(at + 1).is_some_and(|tree| is_punct(tree, '<'))
         });
         let self_ty = header.split_off(of.map_or(0, |at| at + 1));
         Some(Self {
@@ -163,7 +166,7 @@ impl Block {
     }
 
     /// The name of a method or constant in the block that is called `name`, in Rust or in Python.
-    pub(crate) fn defines(&self, name: &str) -> Option<TokenTree> {
+    pub(crate) fn find_name(&self, name: &str) -> Option<TokenTree> {
         let trees: Vec<_> = self.body.stream().into_iter().collect();
         trees.windows(2).find_map(|pair| match pair {
             [TokenTree::Ident(word), TokenTree::Ident(own)]
@@ -171,7 +174,7 @@ impl Block {
             {
                 Some(own.clone().into())
             }
-            [hash, TokenTree::Group(list)] if is(hash, '#') => find_python_name(list, name),
+            [hash, TokenTree::Group(list)] if is_punct(hash, '#') => find_python_name(list, name),
             _ => None,
         })
     }
@@ -188,8 +191,8 @@ impl Block {
             let text = text.unwrap_or_default();
             is_getter && text.trim_matches(['(', ')', '"']).trim_start_matches("r#") == name
         };
-        self.defines(name).is_some()
-            || self.defines(&format!("get_{name}")).is_some()
+        self.find_name(name).is_some()
+            || self.find_name(&format!("get_{name}")).is_some()
             || self.body.stream().into_iter().any(says)
     }
 
@@ -218,7 +221,7 @@ impl Block {
         // Inner attributes `#![..]` come first.
         let mut at = 0;
         while let [hash, bang, _, ..] = &own[at..] {
-            if !is(hash, '#') || !is(bang, '!') {
+            if !is_punct(hash, '#') || !is_punct(bang, '!') {
                 break;
             }
             at += 3;
@@ -247,10 +250,6 @@ impl Block {
     }
 }
 
-fn is(tree: &TokenTree, punct: char) -> bool {
-    matches!(tree, TokenTree::Punct(found) if found.as_char() == punct)
-}
-
 fn is_word(tree: &TokenTree, word: &str) -> bool {
     matches!(tree, TokenTree::Ident(found) if found == word)
 }
@@ -266,7 +265,7 @@ fn find_attr_name(attr: &TokenStream, name: &str) -> Option<Ident> {
             TokenTree::Punct(punct) if punct.as_char() == ':' => {}
             TokenTree::Group(group) if last.as_ref().is_some_and(|last| last == "cfg_attr") => {
                 let trees: Vec<_> = group.stream().into_iter().collect();
-                let attrs = trees.split(|tree| is(tree, ',')).skip(1);
+                let attrs = trees.split(|tree| is_punct(tree, ',')).skip(1);
                 return attrs
                     .filter_map(|attr| find_attr_name(&attr.iter().cloned().collect(), name))
                     .next();
@@ -287,7 +286,9 @@ fn find_python_name(attr: &Group, name: &str) -> Option<TokenTree> {
     let trees: Vec<_> = list?.into_iter().collect();
     trees.windows(3).find_map(|window| match window {
         [key, eq, TokenTree::Literal(text)]
-            if is_word(key, "name") && is(eq, '=') && text.to_string() == format!("{name:?}") =>
+            if is_word(key, "name")
+                && is_punct(eq, '=')
+                && text.to_string() == format!("{name:?}") =>
         {
             Some(text.clone().into())
         }
@@ -312,7 +313,7 @@ fn without_inert(group: &Group, items: bool) -> (Group, bool) {
     for tree in group.stream() {
         match &tree {
             TokenTree::Group(list)
-                if kept.last().is_some_and(|last| is(last, '#'))
+                if kept.last().is_some_and(|last| is_punct(last, '#'))
                     && INERT
                         .iter()
                         .any(|name| find_attr_name(&list.stream(), name).is_some()) =>

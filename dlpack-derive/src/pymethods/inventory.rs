@@ -48,7 +48,7 @@ impl Answer {
         let options = loop {
             let tree = trees.next()?;
             match group_stream(tree.clone(), Delimiter::Brace) {
-                Some(entries) => read(entries, &mut inventory, &mut rows)?,
+                Some(entries) => read_entries(entries, &mut inventory, &mut rows)?,
                 None => break group_stream(tree, Delimiter::Parenthesis)?,
             }
         };
@@ -72,7 +72,7 @@ impl Answer {
 }
 
 /// Reads the entries of an inventory: `tensor`, `("name", "doc")` and `[path::of::Rows]`.
-fn read(
+fn read_entries(
     entries: TokenStream,
     inventory: &mut Inventory,
     rows: &mut Vec<TokenStream>,

@@ -28,7 +28,7 @@ pub(crate) fn expand_attribute(
 
 /// Requests the inventory first, for type stubs: the derive has defined a macro under the name of the class.
 pub(crate) fn request_for_stubs(options: TokenStream, item: TokenStream) -> TokenStream {
-    let Item::Impl(block) = Item::read(item.clone()) else {
+    let Item::Impl(block) = Item::from_tokens(item.clone()) else {
         return expand_attribute(options, item, None);
     };
     if !block.is_class() || !block.has_attr("pymethods") {
@@ -72,7 +72,7 @@ pub(crate) fn expand_item(
     cx: &Ctxt,
 ) -> TokenStream {
     let options = Options::read(options, inventory, cx);
-    match Item::read(item) {
+    match Item::from_tokens(item) {
         Item::Impl(block) => of_impl(&options, block, cx),
         Item::Other { word, name, item } => of_other(&options, word, name, item, cx),
     }
@@ -217,7 +217,7 @@ fn class_constant(
 
 /// The constant without PyO3's attribute: suffices for the derive's check after an error was reported.
 fn bare_constant(options: &Options<'_>, block: &Block) -> Option<TokenStream> {
-    let is_there = block.defines(CONSTANT).is_some();
+    let is_there = block.find_name(CONSTANT).is_some();
     (!is_there).then(|| class_constant(options, &block.self_ty, None, &[]))
 }
 
@@ -247,7 +247,7 @@ fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
                 ("__len__", len_placeholder),
             ]);
         }
-        shown.retain(|(name, _)| block.defines(name).is_none());
+        shown.retain(|(name, _)| block.find_name(name).is_none());
     }
     over.extend(shown.iter().map(|(name, _)| name));
     let attribute = Some(quote!(#[classattr]));
@@ -269,7 +269,7 @@ fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
         items.extend(pickle_methods(options, at));
     }
     for name in names {
-        if let Some(own) = block.defines(name) {
+        if let Some(own) = block.find_name(name) {
             let message = format!("`#[dlpack_pymethods]` adds `{name}`; remove this one");
             cx.error(own, message);
         }

@@ -136,7 +136,7 @@ pub(crate) fn is_unborrowed_slice(tokens: &TokenStream) -> bool {
 fn is_range(index: &Group) -> bool {
     let trees: Vec<_> = index.stream().into_iter().collect();
     let pair = |pair: &[TokenTree]| match pair {
-        [TokenTree::Punct(first), last] => joins(first, '.') && is_punct(last, '.'),
+        [TokenTree::Punct(first), last] => is_joint(first, '.') && is_punct(last, '.'),
         _ => false,
     };
     trees.windows(2).any(pair)
@@ -207,11 +207,11 @@ pub(crate) fn receiver_ident(at: Span) -> Ident {
 fn follows_path(before: &[TokenTree]) -> bool {
     match before {
         [.., TokenTree::Punct(first), TokenTree::Punct(last)] if last.as_char() == '.' => {
-            !joins(first, '.')
+            !is_joint(first, '.')
         }
         [.., last] if is_punct(last, '.') || is_punct(last, '\'') => true,
         [.., TokenTree::Punct(first), TokenTree::Punct(last)] => {
-            last.as_char() == ':' && joins(first, ':')
+            last.as_char() == ':' && is_joint(first, ':')
         }
         _ => false,
     }
@@ -228,11 +228,11 @@ fn names_else(after: &[TokenTree]) -> bool {
     }
 }
 
-fn joins(punct: &Punct, char: char) -> bool {
+fn is_joint(punct: &Punct, char: char) -> bool {
     punct.as_char() == char && punct.spacing() == Spacing::Joint
 }
 
-fn is_punct(token: &TokenTree, char: char) -> bool {
+pub(crate) fn is_punct(token: &TokenTree, char: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
 }
 
@@ -262,13 +262,13 @@ impl Angles {
         match &self.last {
             None => true,
             Some(TokenTree::Punct(punct)) => {
-                !matches!(punct.as_char(), '>' | '?' | '.') && !joins(punct, '<')
+                !matches!(punct.as_char(), '>' | '?' | '.') && !is_joint(punct, '<')
             }
             Some(_) => false,
         }
     }
 
     fn is_arrow(&self) -> bool {
-        matches!(&self.last, Some(TokenTree::Punct(punct)) if joins(punct, '-') || joins(punct, '='))
+        matches!(&self.last, Some(TokenTree::Punct(punct)) if is_joint(punct, '-') || is_joint(punct, '='))
     }
 }

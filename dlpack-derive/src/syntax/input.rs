@@ -92,7 +92,7 @@ impl<'a> Input<'a> {
         let (on_item, on_field) = derive.attr_sites(item);
         let attrs = attr::parse_attrs(&item.attrs, on_item, cx);
         let body = match &item.data {
-            Data::Struct(data) => Body::Struct(fields(&data.fields, on_field, cx)),
+            Data::Struct(data) => Body::Struct(read_fields(&data.fields, on_field, cx)),
             Data::Enum(data) if derive.of_rows() => {
                 let message = format!("`#[derive({})]` needs a struct", derive.name());
                 cx.error(data.enum_token, message);
@@ -168,7 +168,7 @@ impl<'a> Input<'a> {
             return None;
         }
         let body = match &item.data {
-            Data::Struct(data) => fields(&data.fields, on_field, &cx),
+            Data::Struct(data) => read_fields(&data.fields, on_field, &cx),
             Data::Enum(_) | Data::Union(_) => Vec::new(),
         };
         Some(Self {
@@ -222,7 +222,7 @@ impl<'a> Input<'a> {
 
 impl Input<'_> {
     /// All fields, including those of all variants.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &Field<'_>> {
+    pub(crate) fn all_fields(&self) -> impl Iterator<Item = &Field<'_>> {
         let (own, variants) = match &self.body {
             Body::Struct(fields) => (&fields[..], &[][..]),
             Body::Enum(variants) => (&[][..], &variants[..]),
@@ -249,14 +249,14 @@ impl<'a> Variant<'a> {
     fn read(variant: &'a syn::Variant, cx: &Ctxt) -> Self {
         Self {
             ident: &variant.ident,
-            fields: fields(&variant.fields, Site::VariantField, cx),
+            fields: read_fields(&variant.fields, Site::VariantField, cx),
             is_unit: matches!(variant.fields, Fields::Unit),
             attrs: attr::parse_attrs(&variant.attrs, Site::Variant, cx),
         }
     }
 }
 
-fn fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
+fn read_fields<'a>(fields: &'a Fields, at: Site, cx: &Ctxt) -> Vec<Field<'a>> {
     let read = |(index, field): (usize, &'a syn::Field)| {
         let span = location_of(&field.ty);
         Field {

@@ -50,7 +50,7 @@ pub(crate) fn is_pointer(ty: &Type) -> bool {
 }
 
 /// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of records, without generic arguments.
-pub(crate) fn rows(list: &Type) -> Option<Path> {
+pub(crate) fn type_of_rows(list: &Type) -> Option<Path> {
     let inner = match peel_groups(list) {
         Type::Path(path) => generic_argument(path)?,
         Type::Slice(slice) => &slice.elem,
@@ -63,7 +63,7 @@ pub(crate) fn rows(list: &Type) -> Option<Path> {
             path.segments.last_mut()?.arguments = PathArguments::None;
             Some(path)
         }
-        _ => rows(inner),
+        _ => type_of_rows(inner),
     }
 }
 

@@ -64,7 +64,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::hooks::{
         Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
-        HookedWayBack, arm, blow_up, hooks, panic_in_update, thrown, way_back,
+        HookedWayBack, arm, blow_up, has_class_text, hooks, panic_in_update, thrown, way_back,
     };
     #[pymodule_export]
     use crate::kept_views::{

@@ -1,5 +1,7 @@
 """Operations whose allocations fail, one after another: each is a MemoryError, or does without, and nothing is kept."""
 
+import sys
+
 import pytest
 
 OPERATIONS = """
@@ -11,6 +13,15 @@ try:
     import numpy as np
 except ImportError:
     np = None
+
+class Unprintable(type):
+    def __repr__(cls):
+        raise ValueError
+
+# For the text of such a class PyO3 needs a string, which it keeps. On Python 3.10 it panics if it has no memory for the string.
+report, sys.unraisablehook = sys.unraisablehook, lambda _: None
+p.has_class_text(Unprintable("Odd", (), {})())
+sys.unraisablehook = report
 
 # Numbers of which Python keeps none at hand.
 wide = p.Tensor._restore(bytes(range(32)), (0, 128, 1, False), (2,))
@@ -155,6 +166,14 @@ def kind_of(found):
     others = "error return without exception set", "Can't pickle <built-in function getattr>: import of module"
     return "MemoryError" if found[1].startswith(others) else found[0]
 """
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="PyO3 asks Python for the name from 3.11 on")
+def test_pyo3_without_memory_for_the_name_of_a_class(script):
+    """A control: why `OPERATIONS` lets PyO3 make a string first. Nothing of ours is called."""
+    pytest.importorskip("_testcapi")
+    ended = script("import _testcapi, dlpack_probe as p\n_testcapi.set_nomemory(0)\np.has_class_text(1)", status=None)
+    assert ended.status != 0 and "PyObject pointer is null" in ended.err, ended
 
 
 @pytest.mark.parametrize("whose", ["python", "rust"])

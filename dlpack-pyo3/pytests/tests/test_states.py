@@ -1,5 +1,7 @@
 """Arrays in states that DLPack cannot describe are refused, and a `__dlpack__` that a subclass defines is called."""
 
+import sys
+
 import dlpack_probe as p
 import pytest
 
@@ -131,7 +133,8 @@ class TestMasked:
             with pytest.raises(TypeError, match=f"expected an array.*{MASKED}") as error:
                 call(array)
             name = "tensor" if call is p.first else "array"
-            assert f"'{name}'" in words(error.value)
+            # PyO3 adds it as a note, which exceptions have from Python 3.11 on.
+            assert f"'{name}'" in words(error.value) or sys.version_info < (3, 11)
 
     def test_the_fix_works(self, array):
         assert p.states.real(array.filled(0)) in ([1.0, 0.0], [1.0, 2.0])

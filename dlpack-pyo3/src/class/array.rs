@@ -34,8 +34,8 @@ pub(super) fn numpy_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     // Checked before the export: an export to a device that NumPy cannot read would wait for that device in vain.
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
     let (kind, id) = device.extract()?;
-    library::numpy::check(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
-    library::numpy::array(py, from_dlpack(object)?)
+    library::numpy::check_host_readable(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
+    library::numpy::array_over_tensor(py, from_dlpack(object)?)
 }
 
 unsafe extern "C" fn array_method(

@@ -19,7 +19,7 @@ pub(super) fn array_property<'py>(
         let descriptor = descriptor.bind(py);
         let tensor = descriptor.call_method1(intern!(py, "__get__"), (object, class))?;
         let library = found.get_or_try_init(py, || Library::named(py, library))?;
-        array_of(library, &tensor).map(Bound::unbind)
+        array_in_library(library, &tensor).map(Bound::unbind)
     };
     let get = PyCFunction::new_closure(py, None, None, get)?;
     let (set, delete, doc) = (
@@ -32,7 +32,10 @@ pub(super) fn array_property<'py>(
 }
 
 /// An array of a library over the tensor that an object exports.
-fn array_of<'py>(library: &Library, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn array_in_library<'py>(
+    library: &Library,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     if library.is_numpy() {
         return numpy_of(object);
     }

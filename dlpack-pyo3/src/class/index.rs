@@ -2,47 +2,41 @@
 
 use core::{fmt::Display, iter::once};
 
-use dlpack_core::{Error, binding::Pick};
+use dlpack_core::binding::{Pick, PickedView};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use pyo3::{PyTypeInfo, prelude::*};
 
 use crate::error::{OrRaise, fail};
 
-/// The index or slice of each axis.
+/// Applies the index or slice of each axis to a view.
 ///
 /// # Errors
 ///
 /// `IndexError` if an index is out of bounds or there are too many indices; `TypeError` for anything else than basic indices,
 /// such as a list; and errors of slices, as Python raises them.
-pub(super) fn parse_index(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
+pub(super) fn select_view(index: &Bound<'_, PyAny>, view: &mut PickedView<'_>) -> PyResult<()> {
     match index.cast::<PyTuple>() {
-        Ok(items) => picks_of(index.py(), || items.iter(), shape),
-        Err(_) => picks_of(index.py(), || once(index.clone()), shape),
+        Ok(items) => select_by_items(index.py(), || items.iter_borrowed(), view),
+        Err(_) => select_by_items(index.py(), || once(index.as_borrowed()), view),
     }
 }
 
-fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
+fn select_by_items<'a, 'py: 'a, I: Iterator<Item = Borrowed<'a, 'py, PyAny>>>(
     py: Python<'_>,
     items: impl Fn() -> I,
-    shape: &[i64],
-) -> PyResult<Vec<Pick>> {
-    let rank = shape.len();
+    view: &mut PickedView<'_>,
+) -> PyResult<()> {
+    let rank = view.shape().len();
     let is_rest = |item: &Bound<'_, PyAny>| PyEllipsis::is_exact_type_of(item);
-    let named = |item: &Bound<'_, PyAny>| !item.is_none() && !is_rest(item);
-    let found = items().filter(named).count();
+    let is_index = |item: &Borrowed<'_, '_, PyAny>| !item.is_none() && !is_rest(item);
+    let found = items().filter(is_index).count();
     let Some(rest) = rank.checked_sub(found) else {
         return Err(
             fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").take_exception(py),
         );
     };
-    let mut picks = Vec::new();
-    let most = items().len() + rest;
-    if picks.try_reserve_exact(most).is_err() {
-        let bytes = size_of::<Pick>() * most;
-        return Err(Error::OutOfMemory { bytes }).or_fetch(py);
-    }
-    let mut axes = shape.iter().copied().enumerate();
+    let mut axes = view.shape().iter().copied().enumerate();
     let mut had_rest = false;
     for item in items() {
         if is_rest(&item) {
@@ -53,19 +47,24 @@ fn picks_of<'py, I: ExactSizeIterator<Item = Bound<'py, PyAny>>>(
                 );
             }
             had_rest = true;
-            let whole = |(_, extent)| Pick::Slice(0..as_size(extent), 1);
-            picks.extend(axes.by_ref().take(rest).map(whole));
-        } else if item.is_none() {
-            picks.push(Pick::NewAxis);
+            for (_, extent) in axes.by_ref().take(rest) {
+                let whole = Pick::Slice(0..as_size(extent), 1);
+                view.pick(&whole).or_fetch(py)?;
+            }
+            continue;
+        }
+        let pick = if item.is_none() {
+            Pick::NewAxis
         } else {
             let (axis, extent) = axes.next().expect("as many as were counted");
-            picks.push(match item.cast::<PySlice>() {
-                Ok(slice) => slice_of(slice, extent)?,
+            match item.cast::<PySlice>() {
+                Ok(slice) => slice_of(&slice, extent)?,
                 Err(_) => Pick::Index(index_of(&item, axis, extent)?),
-            });
-        }
+            }
+        };
+        view.pick(&pick).or_fetch(py)?;
     }
-    Ok(picks)
+    Ok(())
 }
 
 fn as_size(extent: i64) -> usize {

@@ -1,7 +1,7 @@
 //! The elements of a [`Tensor`](crate::Tensor) as Python numbers, in nested lists.
 
-use dlpack_core::Managed;
 use dlpack_core::binding::{AnyNumber, Numbers, copy_numbers};
+use dlpack_core::{Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{PyTypeInfo, prelude::*, types::PyInt};
 
@@ -14,8 +14,8 @@ use crate::{keepalive::attached, values};
 ///
 /// `BufferError` for memory that the CPU cannot read, and for elements that share bytes.
 pub(super) fn nested_list<'py>(py: Python<'py>, tensor: &Managed) -> PyResult<Bound<'py, PyAny>> {
-    let mut numbers = read_numbers(py, tensor)?;
     let view = tensor.view();
+    let mut numbers = read_numbers(py, tensor, &view)?;
     let (axes, lanes) = (view.shape(), [view.dtype().lanes().into()]);
     let lanes = if lanes == [1] { &[][..] } else { &lanes };
     list_of_axes(py, axes, lanes, &mut numbers)
@@ -69,10 +69,14 @@ pub(super) fn only_element<'py, E: PyTypeInfo>(
     py: Python<'py>,
     tensor: &Managed,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let shape = tensor.view().shape().iter();
+    let view = tensor.view();
+    let shape = view.shape().iter();
     let items: i64 = shape.fold(1, |items, extent| items.saturating_mul(*extent));
-    match items.saturating_mul(tensor.view().dtype().lanes().into()) {
-        1 => python_number(py, read_numbers(py, tensor)?.next().expect("it has one")),
+    match items.saturating_mul(view.dtype().lanes().into()) {
+        1 => python_number(
+            py,
+            read_numbers(py, tensor, &view)?.next().expect("it has one"),
+        ),
         found => Err(fail!(py, E:
             "expected a tensor of one element, found {found} elements; `tolist()` returns them all")
         .take_exception(py)),
@@ -98,9 +102,9 @@ pub(super) fn only_element_is_true(py: Python<'_>, tensor: &Managed) -> PyResult
     only_element::<PyValueError>(py, tensor)?.is_truthy()
 }
 
-fn read_numbers(py: Python<'_>, tensor: &Managed) -> PyResult<Numbers> {
+fn read_numbers(py: Python<'_>, tensor: &Managed, view: &TensorRef<'_>) -> PyResult<Numbers> {
     attached::wait_until_readable(py, tensor)?;
-    Ok(copy_numbers(&tensor.view())?)
+    Ok(copy_numbers(view)?)
 }
 
 fn python_number(py: Python<'_>, number: AnyNumber) -> PyResult<Bound<'_, PyAny>> {

@@ -7,7 +7,7 @@ use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
-use crate::class::{Protocol, array::numpy_of, index::parse_index, numbers, pickle};
+use crate::class::{Protocol, array::numpy_of, index::select_view, numbers, pickle};
 use crate::error::{DisplayTuple, OrRaise, fail};
 use crate::export::slice_object;
 use crate::import::{from_dlpack_with, import_argument};
@@ -231,7 +231,7 @@ impl Tensor {
 
     /// A slice of the tensor over the same memory: integers, slices, `...` and None, as in NumPy.
     fn __getitem__(slf: &Bound<'_, Self>, index: Index<'_, '_>) -> PyResult<Self> {
-        slice_object(slf, |shape| parse_index(&index.0, shape)).map(Self::new)
+        slice_object(slf, |view| select_view(&index.0, view)).map(Self::new)
     }
 
     /// Iterates over the first axis.

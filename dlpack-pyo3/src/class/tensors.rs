@@ -47,7 +47,7 @@ pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
     if T::HAS_RECORDS {
-        buffer::Functions::of_records::<T>().install(class)?;
+        buffer::BufferFunctions::for_records::<T>().define_on(class)?;
     }
     install_each(
         class,
@@ -123,11 +123,11 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let tensor = match value.share_tensor(name, None).or_raise(py)? {
             Some(tensor) => tensor,
             None => {
-                let descriptor = value.describe_tensor(name).or_raise(py)?;
+                let mut descriptor = value.describe_tensor(name).or_raise(py)?;
                 let request = unordered(descriptor.device());
                 let owner = ObjectGuard::new(guard, object.as_any());
                 // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
-                unsafe { export_with(owner, descriptor, &request) }.or_raise(py)?
+                unsafe { export_with(owner, &mut descriptor, &request) }.or_raise(py)?
             }
         };
         Ok(Tensor::new(tensor).into_py_any(py).or_raise(py)?.into_ptr())

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "reads the arguments of a C call")]
 
 use core::{hint::assert_unchecked, marker::PhantomData, mem::forget};
+use std::borrow::Cow;
 
 use dlpack_core::{Device, DeviceType, ExportRequest, Version};
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
@@ -146,10 +147,12 @@ impl<'a, 'py> Arguments<'a, 'py> {
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
             let name = name.cast::<PyString>().map_err(PyErr::from).or_raise(py)?;
-            let name = match name.to_cow() {
-                // A name that is not valid Unicode cannot be a keyword of ours.
-                Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => "?".into(),
-                name => name.or_raise(py)?,
+            let known = INTERNED
+                .iter()
+                .position(|known| known.get() == name.as_ptr());
+            let name = match known {
+                Some(index) => KEYWORDS[index].into(),
+                None => keyword_text(&name)?,
             };
             let value = Some(self.keyword_value(index)).filter(|value| !value.is_none());
             match &*name {
@@ -172,6 +175,17 @@ impl<'a, 'py> Arguments<'a, 'py> {
             }
         };
         Ok(request)
+    }
+}
+
+/// The text of a keyword that is not one of the interned strings.
+#[cold]
+fn keyword_text<'a>(name: &'a Bound<'_, PyString>) -> Result<Cow<'a, str>, Raised> {
+    let py = name.py();
+    match name.to_cow() {
+        // A name that is not valid Unicode cannot be a keyword of ours.
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => Ok("?".into()),
+        name => name.or_raise(py),
     }
 }
 

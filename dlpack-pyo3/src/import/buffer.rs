@@ -15,7 +15,7 @@ use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{Raised, bail, discard_error, raise_core_error};
 use crate::keepalive::{BufferKeepalive, attached};
-use crate::lender::{is_there, tensor_of};
+use crate::lender::{tensor_of_lender, was_lender_made};
 
 /// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
@@ -24,7 +24,7 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     let py = object.py();
     IS_READY.get_or_init(py, || attached::enable_detached_waits(py));
     let failed = |error| raise_core_error(py, &error);
-    let describe = |buffer| describe(object, buffer);
+    let describe = |buffer| describe_buffer(object, buffer);
     // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes
     // there come from Python.
     let tensor = unsafe { keep_strided(BufferKeepalive::new(), describe, failed) };
@@ -52,18 +52,18 @@ fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
 /// Replaces the keepalive of a memoryview's tensor by that of our memory, if the memoryview shows memory of ours that keeps
 /// itself alive. Therefore repeated pickling does not build a chain of objects.
 fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
-    if !is_there(view.py()) {
+    if !was_lender_made(view.py()) {
         return Ok(tensor);
     }
-    let mut lender = behind(view)?;
+    let mut lender = exporter_of(view)?;
     // The buffer of a pickle is backed by another memoryview. Real chains of them are shorter than this limit.
     for _ in 0..8 {
         let Ok(view) = lender.cast_exact::<PyMemoryView>() else {
             break;
         };
-        lender = behind(view)?;
+        lender = exporter_of(view)?;
     }
-    Ok(match tensor_of(&lender) {
+    Ok(match tensor_of_lender(&lender) {
         Some(keeper) => keep_by_root_of(tensor, keeper),
         None => tensor,
     })
@@ -71,7 +71,7 @@ fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<M
 
 /// The object that provides the memory of a memoryview. From Python 3.12 on, a wrapper stands before the result of a method
 /// `__buffer__`, and shows that result only to the garbage collector.
-fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
+fn exporter_of<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
     let py = view.py();
     let lender = view.getattr(intern!(py, "obj"))?;
     if py.version_info() < (3, 12) || lender.get_type().name()? != "_buffer_wrapper" {
@@ -89,7 +89,7 @@ fn behind<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Describes the buffer of an object.
 #[inline]
-fn describe<'a>(
+fn describe_buffer<'a>(
     object: &Bound<'_, PyAny>,
     held: &'a mut BufferKeepalive,
 ) -> Result<Strided<'a>, Raised> {
@@ -97,7 +97,7 @@ fn describe<'a>(
     let view = held.fill_from(object)?;
     // SAFETY: `format` is null or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
-    let Some(dtype) = dtype_of(format, view.itemsize) else {
+    let Some(dtype) = dtype_of_format(format, view.itemsize) else {
         let (format, bytes) = (format.escape_ascii(), view.itemsize);
         bail!(py, PyBufferError: "no data type of DLPack is a buffer's \"{format}\" of {bytes} bytes");
     };
@@ -155,7 +155,7 @@ unsafe fn list_at<'a>(start: *const isize, len: usize) -> &'a [isize] {
 /// The letter gives only the kind of a number. Its size in bytes depends on the sign before the letter, and `ctypes` writes the
 /// letter without regard to the sign.
 #[inline]
-fn dtype_of(format: &[u8], itemsize: isize) -> Option<DataType> {
+fn dtype_of_format(format: &[u8], itemsize: isize) -> Option<DataType> {
     const SIGNED: [DataType; 4] = [DataType::I8, DataType::I16, DataType::I32, DataType::I64];
     const UNSIGNED: [DataType; 4] = [DataType::U8, DataType::U16, DataType::U32, DataType::U64];
     const NATIVE: u8 = if cfg!(target_endian = "little") {

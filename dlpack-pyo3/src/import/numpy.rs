@@ -1,19 +1,19 @@
-//! NumPy's own arrays, read where they lie: by the structs of its C API, without a call of NumPy.
+//! Imports NumPy arrays by reading the structs of NumPy's C API, without a call into NumPy.
 //!
-//! They are what nearly every function is given. Asked by `__dlpack_device__` and `__dlpack__` such an array takes over a
-//! microsecond; by a buffer, which NumPy makes anew each time, a tenth of that; and half of that here. The structs
-//! are public, the same in NumPy 1 and 2, and compiled into the extensions of others; a NumPy that says that it has another
-//! ABI is asked by its methods.
+//! Most arguments are such arrays. An import through `__dlpack_device__` and `__dlpack__` takes more than a microsecond, one
+//! through a buffer, which NumPy creates for each request, a tenth of that, and this one half of that. The structs are public:
+//! extensions are compiled against them, and they are the same in NumPy 1 and 2. If NumPy reports another ABI, its arrays are
+//! imported through their methods.
 //!
-//! Two references keep the array that owns the memory, which is the base of a view ([`ArrayKeepalive`] says why two):
+//! Two references keep the array that owns the memory alive; for a view that is its base ([`ArrayKeepalive`] says why two):
 //!
-//! | what Python code does to the array, or to the one that owns its memory | while a tensor is over it |
+//! | Python code applies this to the array, or to its base | while a tensor shares the memory |
 //! |---|---|
 //! | `resize(..)` | `ValueError` |
-//! | `shape = ..`, `strides = ..`, `dtype = ..` | allowed; the tensor has the shape, strides and type that were there before |
-//! | elements, `setflags(write=False)` | allowed; a write shows, and a flag does not |
-//! | `resize(.., refcheck=False)`, `__setstate__(..)`, `data = ..` (NumPy before 2.4) | not prevented by NumPy: frees the memory under every consumer, NumPy's own `from_dlpack` too |
-#![expect(unsafe_code, reason = "reads structs of NumPy's")]
+//! | `shape = ..`, `strides = ..`, `dtype = ..` | allowed; the tensor keeps its shape, strides and data type |
+//! | writes, `setflags(write=False)` | allowed; the tensor sees the writes, and stays writable |
+//! | `resize(.., refcheck=False)`, `__setstate__(..)`, `data = ..` (NumPy before 2.4) | not prevented by NumPy: frees the memory under every consumer, also under `numpy.from_dlpack` |
+#![expect(unsafe_code, reason = "reads structs of NumPy's C API")]
 
 use core::ffi::{CStr, c_int};
 use core::slice;
@@ -23,24 +23,24 @@ use dlpack_core::binding::{Strided, keep_strided};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
 use crate::keepalive::ArrayKeepalive;
-use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, found};
+use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, known_api};
 
-/// `PyArrayObject_fields`, as far as it is read here.
+/// `PyArrayObject_fields`, up to the last field that is read here.
 #[repr(C)]
-struct Array {
+struct ArrayFields {
     head: ffi::PyObject,
     data: *mut u8,
     ndim: c_int,
     shape: *const isize,
     strides: *const isize,
     base: *mut ffi::PyObject,
-    dtype: *const Dtype,
+    dtype: *const DtypeFields,
     flags: c_int,
 }
 
-/// `PyArray_Descr`, as far as it is read here.
+/// `PyArray_Descr`, up to the last field that is read here.
 #[repr(C)]
-struct Dtype {
+struct DtypeFields {
     head: ffi::PyObject,
     scalar: *mut ffi::PyTypeObject,
     kind: u8,
@@ -50,98 +50,99 @@ struct Dtype {
     number: c_int,
 }
 
-/// Whether an object is of NumPy's own class, and not of one that derives from it: that may answer in its own way.
+/// Whether an object is an instance of `numpy.ndarray` itself. A derived class may define its own export.
 #[inline(always)]
 pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
-    found(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+    known_api(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 
-/// The tensor over an array that is [`described`].
+/// Imports an array; `None` if [`describe_array`] or [`keepalive_of`] has none.
 #[inline(never)]
-pub(super) fn array(object: &Bound<'_, PyAny>) -> Option<Managed> {
-    let array = described(object)?;
-    let owner = keep(object)?;
-    // SAFETY: the owner holds references to the array that keeps the memory. What else writes there is Python's.
+pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Option<Managed> {
+    let array = describe_array(object)?;
+    let owner = keepalive_of(object)?;
+    // SAFETY: the owner holds references to the array that keeps the memory. All other writes there come from Python.
     unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok()
 }
 
-/// What lies in an object, if it [is an array](is_array) and DLPack can say it. All else is for its methods to answer.
+/// Describes the memory of an object that [is an array](is_array) of a data type that DLPack has. Other objects are imported through
+/// their methods.
 ///
-/// It is read before any code of Python's can run, which may change shape and strides.
+/// The fields are read in one step, since Python code may change shape and strides.
 #[inline(always)]
-pub(crate) fn described<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>> {
+pub(crate) fn describe_array<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>> {
     if !is_array(object) {
         return None;
     }
-    // SAFETY: an array of this class starts with this struct, and `object` keeps it.
-    describe(unsafe { &*object.as_ptr().cast::<Array>() })
+    // SAFETY: an instance of this class begins with this struct, and `object` keeps it alive.
+    describe_fields(unsafe { &*object.as_ptr().cast::<ArrayFields>() })
 }
 
-/// What lies in a structured array, read in one step.
-pub(crate) struct Snapshot<'py> {
+/// The fields of a structured array, read in one step.
+pub(crate) struct ArraySnapshot<'py> {
     pub(crate) data: *mut u8,
     pub(crate) shape: Vec<isize>,
     pub(crate) strides: Vec<isize>,
     pub(crate) read_only: bool,
-    /// The object that the array had as its data type.
+    /// The data type that the array had when the snapshot was taken.
     pub(crate) dtype: Bound<'py, PyAny>,
-    /// What keeps the memory.
-    pub(crate) keeper: ArrayKeepalive,
+    pub(crate) keepalive: ArrayKeepalive,
 }
 
-/// What lies in an object, if that is an array of NumPy's, of whatever class. No code of Python's runs here, so all of it
-/// belongs together.
-pub(crate) fn snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<Snapshot<'py>> {
+/// Reads the fields of a NumPy array, also of a derived class; `None` for other objects. No Python code runs meanwhile, so the
+/// fields belong together.
+pub(crate) fn take_snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<ArraySnapshot<'py>> {
     let py = object.py();
-    let class = found(py)?.class.as_ptr().cast();
-    // SAFETY: an object, and a class.
+    let class = known_api(py)?.class.as_ptr().cast();
+    // SAFETY: attached, as `py` shows; a live object and a class.
     if unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), class) } == 0 {
         return None;
     }
-    // SAFETY: an array of whatever class starts with this struct, and `object` keeps it.
-    let array = unsafe { &*object.as_ptr().cast::<Array>() };
+    // SAFETY: an array of this or a derived class begins with this struct, and `object` keeps it alive.
+    let array = unsafe { &*object.as_ptr().cast::<ArrayFields>() };
     let rank = usize::try_from(array.ndim).ok()?;
     let [shape, strides] = [array.shape, array.strides].map(|list| match rank {
         0 => Vec::new(),
-        // SAFETY: as in `describe`.
+        // SAFETY: an array with axes has one number for each in both lists, and nothing changes them before they are copied.
         _ => unsafe { slice::from_raw_parts(list, rank) }.to_vec(),
     });
-    // SAFETY: an array has a data type, which it keeps.
+    // SAFETY: an array has a data type, and keeps it alive.
     let dtype = unsafe { Bound::from_borrowed_ptr(py, array.dtype.cast_mut().cast()) };
-    Some(Snapshot {
+    Some(ArraySnapshot {
         data: array.data,
         shape,
         strides,
         read_only: array.flags & WRITABLE == 0,
         dtype,
-        // An array over a tensor of another producer keeps that.
-        keeper: keep(object).unwrap_or_else(|| ArrayKeepalive::new(object)),
+        // An array over a tensor of another producer keeps that tensor alive itself.
+        keepalive: keepalive_of(object).unwrap_or_else(|| ArrayKeepalive::new(object)),
     })
 }
 
-/// The references that keep the memory of an array which is [`described`]; none if it comes from another producer.
+/// The references that keep the memory of an array alive; `None` if the memory comes from another DLPack producer. The caller has
+/// checked that the object is an array.
 #[inline(always)]
-pub(crate) fn keep(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    // SAFETY: what was described is an array, which `object` keeps.
-    let base = unsafe { (*object.as_ptr().cast::<Array>()).base };
-    // Nearly all own their memory, or are views of one that does.
+pub(crate) fn keepalive_of(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+    // SAFETY: an array, which begins with this struct, and which `object` keeps alive.
+    let base = unsafe { (*object.as_ptr().cast::<ArrayFields>()).base };
+    // Without a base the array owns its memory.
     if base.is_null() {
         Some(ArrayKeepalive::new(object))
     } else {
-        keep_owner(object)
+        keepalive_of_view(object)
     }
 }
 
 #[inline(never)]
-fn keep_owner(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    Some(ArrayKeepalive::new(&owner_of(view)?))
+fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+    Some(ArrayKeepalive::new(&owner_of_view(view)?))
 }
 
 #[inline(always)]
-fn describe(array: &Array) -> Option<Strided<'_>> {
-    // SAFETY: an array has a data type.
+fn describe_fields(array: &ArrayFields) -> Option<Strided<'_>> {
+    // SAFETY: an array has a data type, and keeps it alive; every data type begins with this struct.
     let dtype = unsafe { &*array.dtype };
-    // Whatever else there is to say of a type, such as its fields, its number is another then.
+    // A data type with more properties, such as fields, has another type number.
     if !matches!(dtype.byte_order, b'=' | b'|') {
         return None;
     }
@@ -149,7 +150,8 @@ fn describe(array: &Array) -> Option<Strided<'_>> {
     let rank = usize::try_from(array.ndim).ok()?;
     let [shape, strides] = [array.shape, array.strides].map(|list| match rank {
         0 => &[][..],
-        // SAFETY: an array has so many of each, and they are changed with the interpreter's lock, or on one's own risk.
+        // SAFETY: an array with axes has one number for each in both lists. They change only with the GIL; without one, NumPy
+        // leaves it to its users not to change an array that other threads use.
         _ => unsafe { slice::from_raw_parts(list, rank) },
     });
     Some(Strided {
@@ -163,26 +165,26 @@ fn describe(array: &Array) -> Option<Strided<'_>> {
 
 /// The array that keeps the memory of a view: the first in the chain of bases that owns memory, else the last one.
 ///
-/// None if the memory comes from another producer, by `numpy.from_dlpack`: NumPy knows its device, as it may be pinned.
-fn owner_of<'py>(view: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+/// `None` if NumPy imported the memory through `numpy.from_dlpack`: only NumPy knows its device then, such as pinned host memory.
+fn owner_of_view<'py>(view: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     const NAMES: [&CStr; 2] = [c"numpy_dltensor", c"numpy_dltensor_versioned"];
 
     let py = view.py();
-    let class = found(py)?.class.as_ptr().cast();
+    let class = known_api(py)?.class.as_ptr().cast();
     let mut array = view.as_ptr();
     let base = loop {
-        // SAFETY: an array, which starts with this struct, and which `view` keeps, as it does all its bases.
-        let fields = unsafe { &*array.cast::<Array>() };
+        // SAFETY: an array begins with this struct; `view` keeps its bases alive.
+        let fields = unsafe { &*array.cast::<ArrayFields>() };
         if fields.flags & OWNS_DATA != 0 || fields.base.is_null() {
             break None;
         }
-        // SAFETY: an object, which the array keeps.
+        // SAFETY: attached, as `py` shows; the array keeps its base alive; a class.
         if unsafe { ffi::PyObject_TypeCheck(fields.base, class) } == 0 {
             break Some(fields.base);
         }
         array = fields.base;
     };
-    // SAFETY: null, or an object that the array keeps.
+    // SAFETY: the array keeps its base alive.
     let base = base.map(|base| unsafe { Bound::from_borrowed_ptr(py, base) });
     let is_foreign = base.and_then(|base| base.cast_into::<PyCapsule>().ok());
     let is_foreign = is_foreign.is_some_and(|capsule| {
@@ -190,6 +192,6 @@ fn owner_of<'py>(view: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
             .iter()
             .any(|name| capsule.is_valid_checked(Some(name)))
     });
-    // SAFETY: an array that `view` keeps.
+    // SAFETY: `view` itself or one of its bases, which it keeps alive.
     (!is_foreign).then(|| unsafe { Bound::from_borrowed_ptr(py, array) })
 }

@@ -4,7 +4,6 @@
     reason = "fills a `Py_buffer`, and releases it on any thread"
 )]
 
-use core::mem::zeroed;
 use core::ptr::{self, NonNull};
 
 use pyo3::{ffi, prelude::*};
@@ -26,8 +25,7 @@ impl BufferKeepalive {
     /// Empty storage for a buffer.
     #[inline]
     pub(crate) fn new() -> Self {
-        // SAFETY: all fields are numbers and pointers, for which zeros are valid.
-        Self(unsafe { zeroed() })
+        Self(PyBuffer::EMPTY)
     }
 
     /// Requests a buffer of `object` with its shape, strides and format, not writable.

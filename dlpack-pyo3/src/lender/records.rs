@@ -1,23 +1,22 @@
-//! Buffers of records: their format in the syntax of PEP 3118, as NumPy reads it.
+//! Buffers of records: their format in the syntax of PEP 3118, as NumPy parses it.
 //!
-//! `T{=d:price:=I:size:=?:bid:3x}` is a struct of three fields with 3 bytes of padding. Sizes are those of the standard (`=`,
-//! which NumPy wants behind the shape of an array), and padding is written down, also at the end of nested records, so
-//! nothing depends on how a reader aligns.
+//! `T{=d:price:=I:size:=?:bid:3x}` is a struct of three fields with 3 bytes of padding. Sizes are the standard ones (`=`, which
+//! NumPy expects after the shape of an array). Padding is explicit, also at the end of nested records, so that the format does
+//! not depend on a consumer's rules of alignment.
 
 use core::fmt::{self, Display};
 
 use dlpack_core::binding::{Records, text};
 use dlpack_core::element::{FieldKind, FieldLayout, RecordLayout};
-use dlpack_core::{DataType, Device};
 use pyo3::exceptions::PyBufferError;
-use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 
+use crate::capi::PyBuffer;
 use crate::error::{OrRaise, Raised, bail};
-use crate::lender::{Place, Source, format_of, size};
+use crate::lender::{LentBuffer, UnfilledLender, format_of, to_ssize};
 
-impl<'py> Place<'py> {
-    /// Room for a lender of these records, if a buffer can say what they are.
+impl<'py> UnfilledLender<'py> {
+    /// Allocates a lender for these records, if a buffer can describe them.
     pub(crate) fn of_records(
         py: Python<'py>,
         records: &Records<'_>,
@@ -35,24 +34,23 @@ impl<'py> Place<'py> {
             };
             bail!(py, PyBufferError: "the field `{name}` of the records has no data type in NumPy: it is made of {dtype}");
         }
-        let itemsize: Py_ssize_t = size(layout.size());
         let len = i64::try_from(records.len()).unwrap_or(i64::MAX);
-        let source = Source {
-            dtype: DataType::U8,
-            device: Device::CPU,
-            shape: &[len],
-            strides: &[1],
-            data: records.as_ptr(),
-            len: records.len() * layout.size(),
-            read_only,
-        };
-        // With the zero byte of a string in C.
+        // With the terminating zero byte of a C string.
         let format = text(format_args!("{}\0", Format(layout))).or_raise(py)?;
-        let place = Self::allocate(py, &source, format.as_ptr().cast(), itemsize)?;
-        Ok(Self {
+        let lent = LentBuffer {
+            buffer: PyBuffer {
+                buf: records.as_ptr().cast_mut().cast(),
+                len: to_ssize(records.len() * layout.size()),
+                itemsize: to_ssize(layout.size()),
+                readonly: read_only.into(),
+                format: format.as_ptr().cast_mut().cast(),
+                ..PyBuffer::EMPTY
+            },
             format: Some(format),
-            ..place
-        })
+            is_row_major: true,
+            is_column_major: true,
+        };
+        Self::allocate(py, &[len], &[1], lent)
     }
 }
 
@@ -71,7 +69,7 @@ fn without_format(layout: &RecordLayout) -> Option<&'static FieldLayout> {
     })
 }
 
-/// The format of records whose fields all have one.
+/// The format of records, each field of which has one.
 struct Format<'a>(&'a RecordLayout);
 
 impl Display for Format<'_> {
@@ -79,7 +77,7 @@ impl Display for Format<'_> {
         f.write_str("T{")?;
         let mut end = 0;
         for field in self.0.fields() {
-            pad(f, field.offset() - end)?;
+            write_padding(f, field.offset() - end)?;
             if let [first, rest @ ..] = field.shape() {
                 write!(f, "({first}")?;
                 for extent in rest {
@@ -98,12 +96,12 @@ impl Display for Format<'_> {
             write!(f, ":{}:", field.name())?;
             end = field.offset() + field.size();
         }
-        pad(f, self.0.size() - end)?;
+        write_padding(f, self.0.size() - end)?;
         f.write_str("}")
     }
 }
 
-fn pad(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
+fn write_padding(f: &mut fmt::Formatter<'_>, bytes: usize) -> fmt::Result {
     match bytes {
         0 => Ok(()),
         1 => f.write_str("x"),

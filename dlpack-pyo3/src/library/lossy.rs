@@ -33,7 +33,7 @@ impl Loss {
     ///
     /// Those of [`torch::find_loss`].
     pub(crate) fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let numpy = numpy::found(object.py());
+        let numpy = numpy::known_api(object.py());
         // No class derives from both: their instances have different layouts.
         match numpy.map(|numpy| is_instance(object, numpy.class.bind(object.py()))) {
             Some(true) => Ok(is_masked(object).then_some(Self::Mask)),
@@ -75,7 +75,7 @@ pub(crate) fn refuse_lossy(object: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// Raises `BufferError` for a masked array. For an object without `__dlpack__`, which cannot be a PyTorch tensor.
 pub(crate) fn refuse_masked(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let may_be = numpy::found(object.py())
+    let may_be = numpy::known_api(object.py())
         .is_none_or(|numpy| is_instance(object, numpy.class.bind(object.py())));
     let loss = (may_be && is_masked(object)).then_some(Loss::Mask);
     refuse_loss(object.py(), loss)

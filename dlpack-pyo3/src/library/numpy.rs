@@ -1,14 +1,14 @@
-//! NumPy's C API: found once NumPy is there, and by it an array over any tensor.
+//! NumPy's C API: finds its table of functions after NumPy was imported, and creates arrays over tensors and Rust values.
 //!
-//! The table of its functions is public, the same in NumPy 1 and 2 as far as it is used here, and compiled into the
-//! extensions of others. Made this way an array costs half of what `numpy.from_dlpack` takes, knows what is read-only
-//! before NumPy 2.1 too, and has the types of `ml_dtypes`.
+//! The table is public: extensions are compiled against it, and the entries that are used here are the same in NumPy 1 and 2.
+//! An array that is created through it takes half the time of `numpy.from_dlpack`, is read-only if the tensor is (before NumPy 2.1
+//! too), and can have the data types of `ml_dtypes`.
 //!
 //! ```text
-//! ndarray ── base ──▶ capsule ──▶ tensor ──▶ its deleter, once the last view of the array is gone
-//!            └ or ──▶ object with a value of Rust in it (`base`)
+//! ndarray ── base ──▶ capsule ──▶ tensor ──▶ its deleter, after the last view of the array is gone
+//!            └ or ──▶ object that holds a Rust value (`base`)
 //! ```
-#![expect(unsafe_code, reason = "calls functions of NumPy's")]
+#![expect(unsafe_code, reason = "calls functions of NumPy's C API")]
 
 mod base;
 
@@ -27,24 +27,24 @@ use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
 use crate::library::{imported_module, is_instance, not_installed};
 
-/// The functions that are called here.
-pub(crate) struct Api {
+/// The entries of NumPy's table that this crate uses.
+pub(crate) struct NumpyApi {
     /// The class of arrays.
     pub(crate) class: Py<PyType>,
-    dtype_of: DtypeOf,
-    make: Make,
+    get_dtype: GetDtype,
+    create_array: CreateArray,
     set_base: SetBase,
     most_axes: usize,
 }
 
 /// `PyArray_DescrFromType`
-type DtypeOf = unsafe extern "C" fn(c_int) -> *mut PyObject;
+type GetDtype = unsafe extern "C" fn(c_int) -> *mut PyObject;
 
-/// `PyArray_SetBaseObject`: an array, and what keeps its memory.
+/// `PyArray_SetBaseObject`: an array, and the object that keeps its memory.
 type SetBase = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> c_int;
 
-/// `PyArray_NewFromDescr`: class, data type, axes, shape, byte strides, data, flags, and what an array made it from.
-type Make = unsafe extern "C" fn(
+/// `PyArray_NewFromDescr`: class, data type, axes, shape, byte strides, data, flags, and the array that it is derived from.
+type CreateArray = unsafe extern "C" fn(
     *mut ffi::PyTypeObject,
     *mut PyObject,
     c_int,
@@ -61,26 +61,26 @@ pub(crate) const OWNS_DATA: c_int = 0x4;
 /// `NPY_ARRAY_WRITEABLE`
 pub(crate) const WRITABLE: c_int = 0x400;
 
-/// NumPy, once it was found; nothing, if its structs are others than those that are known here.
-static API: PyOnceLock<Option<Api>> = PyOnceLock::new();
+/// Set when NumPy was found; `None` if its C API has an unknown version.
+static API: PyOnceLock<Option<NumpyApi>> = PyOnceLock::new();
 
-/// NumPy, if it was found, and is one that is known here.
+/// The table, if NumPy was found and its C API has a known version.
 #[inline(always)]
-pub(crate) fn found(py: Python<'_>) -> Option<&'static Api> {
+pub(crate) fn known_api(py: Python<'_>) -> Option<&'static NumpyApi> {
     API.get(py)?.as_ref()
 }
 
-/// Looks for NumPy, which nobody may have imported yet; whether it was found by this call.
+/// Looks for NumPy, if it was not found before. Returns whether this call found it; it may not be imported yet.
 #[inline]
-pub(crate) fn was_found(py: Python<'_>) -> bool {
-    API.get(py).is_none() && find(py).is_some()
+pub(crate) fn find_if_imported(py: Python<'_>) -> bool {
+    API.get(py).is_none() && find_api(py).is_some()
 }
 
 /// Whether an object is an instance of NumPy's own class of arrays, and of none that derives from it.
 pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
-    was_found(py);
-    found(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+    find_if_imported(py);
+    known_api(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 
 /// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, and another byte order.
@@ -89,7 +89,7 @@ pub(crate) fn unsupported_dtype<'py>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    if !found(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py))) {
+    if !known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py))) {
         return Ok(None);
     }
     let dtype = object.getattr(intern!(py, "dtype"))?;
@@ -99,7 +99,7 @@ pub(crate) fn unsupported_dtype<'py>(
 }
 
 #[cold]
-fn find(py: Python<'_>) -> Option<()> {
+fn find_api(py: Python<'_>) -> Option<()> {
     let names = [
         intern!(py, "numpy._core._multiarray_umath"),
         intern!(py, "numpy.core._multiarray_umath"),
@@ -114,56 +114,56 @@ fn find(py: Python<'_>) -> Option<()> {
         .pointer_checked(None)
         .ok()?;
     attached::enable_detached_waits(py);
-    // SAFETY: what this capsule holds, for as long as the process lives.
-    let api = unsafe { api_of(py, functions.cast()) };
+    // SAFETY: this capsule holds the table, which lives for the rest of the process.
+    let api = unsafe { read_api(py, functions.cast()) };
     API.get_or_init(py, || api);
     Some(())
 }
 
-/// The functions, if the table is one that is known here.
+/// Reads the table; `None` if its version is unknown.
 ///
 /// # Safety
 ///
 /// `functions` is the table of NumPy's C API.
-unsafe fn api_of(py: Python<'_>, functions: NonNull<*const c_void>) -> Option<Api> {
+unsafe fn read_api(py: Python<'_>, functions: NonNull<*const c_void>) -> Option<NumpyApi> {
     type Version = unsafe extern "C" fn() -> c_uint;
 
     let entry = |index| {
-        // SAFETY: every version has more entries than are asked for here.
+        // SAFETY: the table of every version has more entries than the indices used below.
         let entry = unsafe { functions.add(index) };
-        // SAFETY: as above.
+        // SAFETY: an entry of the table, which lives for the rest of the process.
         unsafe { entry.read() }
     };
     // SAFETY: `PyArray_GetNDArrayCVersion` is the first in every version.
     let version = unsafe { transmute::<*const c_void, Version>(entry(0)) };
-    // SAFETY: it takes nothing.
+    // SAFETY: this function has no arguments and no conditions.
     let most_axes = match unsafe { version() } {
         0x0100_0009 => 32,
         0x0200_0000 => 64,
         _ => return None,
     };
-    // SAFETY: in both of these versions, the class is the third.
+    // SAFETY: in both of these versions the third entry is the class of arrays.
     let class = unsafe { Bound::from_borrowed_ptr(py, entry(2).cast_mut().cast()) };
-    Some(Api {
+    Some(NumpyApi {
         class: class.cast_into().ok()?.unbind(),
-        // SAFETY: in both, this is `PyArray_DescrFromType`.
-        dtype_of: unsafe { transmute::<*const c_void, DtypeOf>(entry(45)) },
-        // SAFETY: in both, this is `PyArray_NewFromDescr`.
-        make: unsafe { transmute::<*const c_void, Make>(entry(94)) },
-        // SAFETY: in both, this is `PyArray_SetBaseObject`.
+        // SAFETY: in both versions this entry is `PyArray_DescrFromType`.
+        get_dtype: unsafe { transmute::<*const c_void, GetDtype>(entry(45)) },
+        // SAFETY: in both versions this entry is `PyArray_NewFromDescr`.
+        create_array: unsafe { transmute::<*const c_void, CreateArray>(entry(94)) },
+        // SAFETY: in both versions this entry is `PyArray_SetBaseObject`.
         set_base: unsafe { transmute::<*const c_void, SetBase>(entry(282)) },
         most_axes,
     })
 }
 
-/// The same, imported where nobody has done so yet.
-fn api(py: Python<'_>) -> PyResult<&'static Api> {
-    if let Some(api) = found(py) {
+/// The table. Imports NumPy if no code has imported it yet.
+fn import_api(py: Python<'_>) -> PyResult<&'static NumpyApi> {
+    if let Some(api) = known_api(py) {
         return Ok(api);
     }
-    let numpy = import(py, "numpy", "an array of NumPy's was asked for")?;
-    was_found(py);
-    found(py).ok_or_else(|| {
+    let numpy = import_module(py, "numpy", "an array of NumPy's was asked for")?;
+    find_if_imported(py);
+    known_api(py).ok_or_else(|| {
         let version = numpy.getattr("__version__");
         let version = version.map_or_else(|_| String::new(), |version| version.to_string());
         fail!(py, PyImportError:
@@ -172,38 +172,38 @@ fn api(py: Python<'_>) -> PyResult<&'static Api> {
     })
 }
 
-/// A module, with a word on why where it is not installed.
-fn import<'py>(py: Python<'py>, name: &str, why: &str) -> PyResult<Bound<'py, PyAny>> {
+/// Imports a module. If it is not installed, the error says why it is needed.
+fn import_module<'py>(py: Python<'py>, name: &str, why: &str) -> PyResult<Bound<'py, PyAny>> {
     let found = py.import(name).map(Bound::into_any);
     found.map_err(|error| not_installed(py, error, name, why))
 }
 
-/// An array over a tensor, which it keeps, and never copies; it may be written where the tensor may.
+/// An array over the memory of a tensor, which it owns. It is read-only if the tensor is.
 ///
 /// # Errors
 ///
-/// `TypeError` for memory that the processor cannot read, `BufferError` for what no array of NumPy's can be, and
-/// `ImportError` where NumPy, or `ml_dtypes` for its types, is not installed.
+/// `TypeError` for memory that the CPU cannot read, `BufferError` for a tensor that no NumPy array can describe, and
+/// `ImportError` if NumPy, or `ml_dtypes` for its types, is not installed.
 #[inline(never)]
-pub(crate) fn array(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
-    // Let go when the exception is not set any more: its deleter may be code of Python.
+pub(crate) fn array_over_tensor(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
+    // After an error the tensor is dropped once the exception is not set any more: its deleter may run Python code.
     let mut tensor = Some(tensor);
-    make(py, api(py)?, &mut tensor).or_fetch(py)
+    take_into_array(py, import_api(py)?, &mut tensor).or_fetch(py)
 }
 
-/// `numpy.asarray(object)`, which makes an array over the buffer of an object.
+/// `numpy.asarray(object)`: an array over the buffer of an object.
 ///
 /// # Errors
 ///
-/// `ImportError` where NumPy is not installed, and what NumPy raises.
-pub(crate) fn asarray<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// `ImportError` if NumPy is not installed, and errors of NumPy.
+pub(crate) fn asarray_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    let numpy = import(py, "numpy", "an array of NumPy's was asked for")?;
+    let numpy = import_module(py, "numpy", "an array of NumPy's was asked for")?;
     numpy.call_method1(intern!(py, "asarray"), (object,))
 }
 
-/// Refuses memory that the processor cannot read.
-pub(crate) fn check(py: Python<'_>, device: Device) -> Result<(), Raised> {
+/// Refuses memory that the CPU cannot read.
+pub(crate) fn check_host_readable(py: Python<'_>, device: Device) -> Result<(), Raised> {
     if device.device_type.is_host_readable() {
         return Ok(());
     }
@@ -212,53 +212,53 @@ pub(crate) fn check(py: Python<'_>, device: Device) -> Result<(), Raised> {
         host; `torch.from_dlpack(x)` reads it in place")
 }
 
-/// An array over the memory of a value of Rust, which is moved into the object behind the array.
+/// An array over the memory of a Rust value, which is moved into the base object of the array.
 ///
 /// # Errors
 ///
-/// As [`array`], and whatever describing the value gives.
+/// The errors of [`array_over_tensor`], and those of the value's description.
 #[inline]
-pub(crate) fn array_of<T: DLPack + 'static>(
+pub(crate) fn array_over_value<T: DLPack + 'static>(
     py: Python<'_>,
     value: T,
 ) -> PyResult<Bound<'_, PyAny>> {
     let object = ValueObject::new(py, value).or_fetch(py)?;
-    // SAFETY: the object is kept until the description was last used.
-    let described = unsafe { object.value() }.describe_mut().or_fetch(py)?;
+    // SAFETY: the object is kept until the last use of the description, which borrows the value.
+    let described = unsafe { object.value_mut() }.describe_mut().or_fetch(py)?;
     if is_plain(&described) && described.device() == Device::CPU {
-        let array = new_array(py, api(py)?, &view(&described)).or_fetch(py)?;
+        let array = new_array(py, import_api(py)?, &view(&described)).or_fetch(py)?;
         return set_base(array, object.into_any()).or_fetch(py);
     }
     let tensor = if described.is_made_on_request() {
-        // Not described again, which would compute it again.
+        // A second description would compute the elements again.
         let owner = ObjectGuard::new((), &object.into_any());
-        // SAFETY: the owner keeps the object, and that the value.
+        // SAFETY: the owner keeps the object alive, and the object the described value.
         unsafe { export_unordered(owner, described) }?
     } else {
         drop(described);
         object.into_value().into_dlpack()?
     };
-    array(py, tensor)
+    array_over_tensor(py, tensor)
 }
 
-/// An array over a tensor. It takes the tensor once nothing is left to be refused.
-fn make<'py>(
+/// An array over a tensor. After an error before the array exists, the tensor is still there.
+fn take_into_array<'py>(
     py: Python<'py>,
-    api: &Api,
+    api: &NumpyApi,
     offered: &mut Option<Managed>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
     let tensor = offered.as_ref().expect("the caller has it");
-    check(py, tensor.view().device())?;
+    check_host_readable(py, tensor.view().device())?;
     attached::wait_until_readable(py, tensor).or_raise(py)?;
     let array = new_array(py, api, &tensor.view())?;
     let base = capsule::wrap_as_base(py, offered.take().expect("it was there right above"))?;
     set_base(array, base)
 }
 
-/// A new array over memory that the processor can read, which nothing keeps yet.
+/// A new array over memory that the CPU can read. Nothing keeps the memory alive until [`set_base`] is called.
 fn new_array<'py>(
     py: Python<'py>,
-    api: &Api,
+    api: &NumpyApi,
     view: &TensorRef<'_>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
     const FEW: usize = 6;
@@ -267,10 +267,10 @@ fn new_array<'py>(
     if rank > most {
         bail!(py, PyBufferError: "this NumPy supports at most {most} axes, and the tensor has {rank}");
     }
-    let dtype = dtype_of(py, api, view.dtype())?;
+    let dtype = dtype_object(py, api, view.dtype())?;
     let itemsize = view.dtype().itemsize().unwrap_or(1) as isize;
     let size = |number: &i64| isize::try_from(*number).expect("checked when it was described");
-    // A single index has any stride, which leads nowhere.
+    // The stride of an axis of size 1 may be any number, and is not used.
     let step = |stride: &i64| size(stride).wrapping_mul(itemsize);
     let (mut few, many);
     let (shape, strides) = if rank <= FEW {
@@ -293,7 +293,7 @@ fn new_array<'py>(
     };
     let mut data = view.as_ptr().cast_mut();
     if data.is_null() {
-        // Nothing is there to be read, and null stands for memory that NumPy is to allocate.
+        // There are no elements, and for null NumPy would allocate memory.
         data = NonNull::<u128>::dangling().as_ptr().cast();
     }
     let flags = if view.is_read_only() { 0 } else { WRITABLE };
@@ -301,10 +301,10 @@ fn new_array<'py>(
     let (shape, strides) = (shape.as_ptr(), strides.as_ptr());
     let rank = c_int::try_from(rank).expect("at most 64 axes");
     let none = core::ptr::null_mut();
-    // SAFETY: the class of arrays, a data type, whose reference is taken; as many extents and steps as are said, which
-    // are copied; and the memory that they reach, which the caller keeps.
+    // SAFETY: the class of arrays; a data type, whose reference NumPy takes; lists of at least `rank` numbers, which NumPy copies;
+    // and the address of memory that the caller keeps alive.
     let array = unsafe {
-        (api.make)(
+        (api.create_array)(
             class,
             dtype.into_ptr(),
             rank,
@@ -324,8 +324,8 @@ fn set_base<'py>(
     array: Bound<'py, PyAny>,
     base: Bound<'py, PyAny>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
-    let numpy = found(array.py()).expect("it made the array");
-    // SAFETY: an array that has no base yet, and an object, whose reference is taken in any case.
+    let numpy = known_api(array.py()).expect("it made the array");
+    // SAFETY: an array without a base, and an object, whose reference NumPy takes even if it fails.
     if unsafe { (numpy.set_base)(array.as_ptr(), base.into_ptr()) } != 0 {
         return Err(Raised);
     }
@@ -333,23 +333,27 @@ fn set_base<'py>(
 }
 
 /// NumPy's object for a data type.
-fn dtype_of<'py>(py: Python<'py>, api: &Api, dtype: DataType) -> Result<Bound<'py, PyAny>, Raised> {
+fn dtype_object<'py>(
+    py: Python<'py>,
+    api: &NumpyApi,
+    dtype: DataType,
+) -> Result<Bound<'py, PyAny>, Raised> {
     let known = TYPES
         .iter()
         .zip(0..)
         .find(|(known, _)| **known == Some(dtype));
     let Some((_, number)) = known else {
-        return ml_dtype(py, dtype);
+        return ml_dtype_object(py, dtype);
     };
-    // SAFETY: attached, and the number of a type that every NumPy has.
-    let dtype = unsafe { (api.dtype_of)(number) };
+    // SAFETY: attached, as `py` shows; the number of a type that every NumPy version has.
+    let dtype = unsafe { (api.get_dtype)(number) };
     // SAFETY: a new reference, or null with an exception.
     unsafe { Bound::from_owned_ptr_or_opt(py, dtype) }.ok_or(Raised)
 }
 
-/// The same for a type that only `ml_dtypes` has, by the name that both have for it.
+/// NumPy's object for a data type of the package `ml_dtypes`, which uses the same names as this crate.
 #[cold]
-fn ml_dtype(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, Raised> {
+fn ml_dtype_object(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, Raised> {
     let (scalar, itemsize) = (
         DataType::new(dtype.code(), dtype.bits(), 1),
         dtype.itemsize(),
@@ -363,7 +367,7 @@ fn ml_dtype(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, Raised>
     let itemsize = is_one.ok_or_else(none)?;
     let name = text(scalar).or_raise(py)?;
     let why = format!("NumPy itself has no {name}");
-    let types = import(py, "ml_dtypes", &why).or_raise(py)?;
+    let types = import_module(py, "ml_dtypes", &why).or_raise(py)?;
     let found = types.getattr(&*name).map_err(|_| none())?;
     let numpy = py.import("numpy").or_raise(py)?;
     let found = numpy.call_method1("dtype", (found,)).or_raise(py)?;
@@ -377,7 +381,7 @@ fn ml_dtype(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, Raised>
     }
 }
 
-/// The data types by NumPy's numbers for them.
+/// The data types, indexed by NumPy's type numbers.
 pub(crate) const TYPES: [Option<DataType>; 24] = {
     let is_long = size_of::<c_long>() == 8;
     let mut types = [None; 24];

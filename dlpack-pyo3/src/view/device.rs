@@ -224,9 +224,9 @@ fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     // Dropping the view may block.
     attached::enable_detached_waits(py);
     let taken = import_ordered(object, needs);
-    let (tensor, stream) = taken.map_err(|error| needs.loss(object).unwrap_or(error))?;
+    let (tensor, stream) = taken.map_err(|error| needs.loss_error(object).unwrap_or(error))?;
     let view = V::try_from_tensor(tensor)
-        .map_err(|(error, tensor)| needs.refusal(py, &error, &tensor.view()))?;
+        .map_err(|(error, tensor)| needs.unsuitable_tensor(py, &error, &tensor.view()))?;
     Ok(match stream {
         Some(stream) => view.on_stream(stream),
         None => view,
@@ -244,20 +244,20 @@ fn import_ordered(
     }
     let where_it_is = intern!(py, "__dlpack_device__");
     let (kind, index) = match object.call_method0(where_it_is) {
-        Err(_) if !object.hasattr(where_it_is)? => return Err(needs.no_array(object)),
+        Err(_) if !object.hasattr(where_it_is)? => return Err(needs.not_an_array(object)),
         pair => pair?.extract::<(i32, i32)>()?,
     };
     let device = Device::new(DeviceType(kind), index);
     if device.device_type != DeviceType::CUDA {
         // Refused before an export is requested.
-        return Err(needs.elsewhere(py, device));
+        return Err(needs.not_on_cuda(py, device));
     }
     let Some(handle) = current_stream(object, device) else {
         return Ok((from_dlpack(object)?, None));
     };
     // The default stream has another number in the protocol than its handle.
     let number = i64::try_from(handle.max(1)).unwrap_or(i64::MAX);
-    let tensor = import_on_stream(object, number)?.ok_or_else(|| needs.no_array(object))?;
+    let tensor = import_on_stream(object, number)?.ok_or_else(|| needs.not_an_array(object))?;
     // SAFETY: a stream that is current in a function's caller exists while the function runs, and the view lives no longer than
     // the call.
     let stream = unsafe { StreamHandle::from_raw(handle) };

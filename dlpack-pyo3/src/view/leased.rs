@@ -171,14 +171,14 @@ impl<V: HostView, O: Options> Leased<V, O> {
     /// The view of a NumPy array, if nothing but its struct needs to be read.
     #[inline(always)]
     fn from_numpy_array(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let array = numpy::described(object)?;
+        let array = numpy::describe_array(object)?;
         let found = UnownedArray::from_strided(&array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return None;
         }
         let read_only = array.read_only;
         // Taken before anything else may run Python code.
-        let array = numpy::keep(object)?;
+        let array = numpy::keepalive_of(object)?;
         let apart = Self::guard_overlaps(found.span()).ok()?;
         let keeper = Keeper::Numpy { array, read_only };
         // SAFETY: the keeper has references to the array that owns the memory. Only Python code can write to it meanwhile.
@@ -189,7 +189,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     #[inline(never)]
     fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
-        let tensor = needs.tensor(object)?;
+        let tensor = needs.import_or_convert(object)?;
         match Self::find_array(&tensor) {
             Ok((found, apart)) => {
                 // SAFETY: `found` describes the tensor that the keeper owns.
@@ -207,9 +207,9 @@ impl<V: HostView, O: Options> Leased<V, O> {
         tensor: &Managed,
     ) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
-        let tensor = needs.another(object, error, &tensor.view())?;
+        let tensor = needs.retry_converted(object, error, &tensor.view())?;
         Self::from_tensor(tensor)
-            .map_err(|(error, tensor)| needs.refusal(object.py(), &error, &tensor.view()))
+            .map_err(|(error, tensor)| needs.unsuitable_tensor(object.py(), &error, &tensor.view()))
     }
 
     /// Registers a view, to detect overlaps with those of this thread, and with a promise takes a lease, to exclude those of

@@ -1,4 +1,4 @@
-//! What an argument has to be, and the text where it is something else.
+//! The requirements of a view on its argument, and the error for an argument that does not meet them.
 
 use core::fmt;
 
@@ -13,50 +13,54 @@ use crate::error::{DisplayTuple, fail, raise_core_error};
 use crate::import::{from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, numpy, torch};
 
-/// What a view needs of its argument.
+/// The requirements of a view on its argument.
 #[derive(Debug)]
 pub(super) struct Needs {
     pub(super) dtype: DataType,
-    /// How many axes in front of those of an element; any number, if none.
+    /// The number of axes in front of those of an element; `None` for any number.
     pub(super) rank: Option<usize>,
     /// The axes of an element.
     pub(super) element: Axes,
     pub(super) contiguous: bool,
     pub(super) convert: bool,
-    /// The view has a promise, so it cannot overlap others.
+    /// Whether the view has a promise, so that it must not overlap others.
     pub(super) promise: bool,
-    /// In the memory of a GPU, and not of the host.
+    /// Whether the memory has to be on a GPU instead of the host.
     pub(super) cuda: bool,
 }
 
 impl Needs {
-    /// The tensor of an argument, or of what it was converted to.
+    /// The tensor of an argument, or of the array that the argument was converted to.
     #[inline(always)]
-    pub(super) fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    pub(super) fn import_or_convert(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         match import_if_array(object) {
             Ok(Some(tensor)) => Ok(tensor),
-            Ok(None) => self.without(object, None),
-            Err(error) => self.without(object, Some(error)),
+            Ok(None) => self.convert_or_refuse(object, None),
+            Err(error) => self.convert_or_refuse(object, Some(error)),
         }
     }
 
-    /// That of an argument which has none, or which refuses it.
+    /// The tensor of an argument that exports none, or whose export raised `error`.
     #[cold]
     #[inline(never)]
-    fn without(&self, object: &Bound<'_, PyAny>, error: Option<PyErr>) -> PyResult<Managed> {
+    fn convert_or_refuse(
+        &self,
+        object: &Bound<'_, PyAny>,
+        error: Option<PyErr>,
+    ) -> PyResult<Managed> {
         match error {
-            // `numpy.asarray` reads some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
+            // `numpy.asarray` would read some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
             Some(error) if !self.convert || torch::is_torch_tensor(object) => Err(self
-                .loss(object)
-                .unwrap_or_else(|| self.refused(object, error))),
-            _ if self.convert => self.converted(object),
-            _ => Err(self.no_array(object)),
+                .loss_error(object)
+                .unwrap_or_else(|| self.export_error(object, error))),
+            _ if self.convert => self.convert_by_numpy(object),
+            _ => Err(self.not_an_array(object)),
         }
     }
 
-    /// One that may fit, after the tensor that was found does not.
+    /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to.
     #[cold]
-    pub(super) fn another(
+    pub(super) fn retry_converted(
         &self,
         object: &Bound<'_, PyAny>,
         error: &Error,
@@ -67,17 +71,17 @@ impl Needs {
             Error::Borrowed | Error::NoLeaseTable { .. } | Error::OutOfMemory { .. }
         );
         if self.convert && !fits {
-            return self.converted(object);
+            return self.convert_by_numpy(object);
         }
-        Err(self.refusal(object.py(), error, found))
+        Err(self.unsuitable_tensor(object.py(), error, found))
     }
 
-    /// `numpy.asarray(object, dtype)`, in row-major order where that is needed.
+    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous.
     #[cold]
-    fn converted(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
         // `numpy.asarray` drops the mask of a masked array.
-        if let Some(error) = self.loss(object) {
+        if let Some(error) = self.loss_error(object) {
             return Err(error);
         }
         let options = PyDict::new(py);
@@ -90,31 +94,31 @@ impl Needs {
         from_dlpack(&numpy.call_method(asarray, (object,), Some(&options))?)
     }
 
-    /// What is raised for an array of which an import would lose something, if it is one.
+    /// The error for an array of which an import would lose a part, such as a mask; `None` for other objects.
     #[cold]
-    pub(super) fn loss(&self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
+    pub(super) fn loss_error(&self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
         let py = object.py();
         let loss = Loss::of_object(object).ok()??;
         Some(fail!(py, PyTypeError: "expected {self}, found {loss}").take_exception(py))
     }
 
-    /// What is raised for an array that its own library refuses to export: the library's error, unless the data type of a NumPy
-    /// array is the reason.
+    /// The error for an array that its own library refuses to export: the library's error, unless the data type of a NumPy array is
+    /// the reason.
     #[cold]
-    fn refused(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    fn export_error(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = object.py();
         let Ok(Some(dtype)) = numpy::unsupported_dtype(object) else {
             return error;
         };
         let raised = fail!(py, PyTypeError:
-            "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion());
+            "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint());
         let raised = raised.take_exception(py);
         raised.set_cause(py, Some(error));
         raised
     }
 
-    /// How an array of another data type is converted.
-    fn conversion(&self) -> String {
+    /// The part of a message that says how to convert an array of another data type.
+    fn conversion_hint(&self) -> String {
         let library = if self.cuda { "CuPy" } else { "NumPy" };
         format!(
             "convert it first, in {library} by x.astype('{}')",
@@ -122,9 +126,9 @@ impl Needs {
         )
     }
 
-    /// What is raised for an object that is no array.
+    /// The error for an object that is not an array.
     #[cold]
-    pub(super) fn no_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
+    pub(super) fn not_an_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
         let (py, class, dtype) = (object.py(), object.get_type(), self.dtype);
         let raised = if self.cuda {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
@@ -139,13 +143,18 @@ impl Needs {
         raised.take_exception(py)
     }
 
-    /// What is raised for an array that does not fit. `TypeError`, to which PyO3 adds the name of the argument.
+    /// The error for an array that does not fit: a `TypeError`, because PyO3 adds the name of the argument to that.
     #[cold]
-    pub(super) fn refusal(&self, py: Python<'_>, error: &Error, found: &TensorRef<'_>) -> PyErr {
+    pub(super) fn unsuitable_tensor(
+        &self,
+        py: Python<'_>,
+        error: &Error,
+        found: &TensorRef<'_>,
+    ) -> PyErr {
         let (dtype, shape) = (found.dtype(), DisplayTuple(found.shape()));
         let raised = match error {
             Error::WrongDataType { .. } if dtype != self.dtype => fail!(py, PyTypeError:
-                "expected {self}, found one of {dtype} of shape {shape}; {}", self.conversion()),
+                "expected {self}, found one of {dtype} of shape {shape}; {}", self.conversion_hint()),
             Error::WrongDataType { .. } | Error::Rank { .. } | Error::Extent { .. } => {
                 fail!(py, PyTypeError: "expected {self}, found one of {dtype} of shape {shape}")
             }
@@ -153,7 +162,7 @@ impl Needs {
                 fail!(py, PyTypeError: "expected {self} in host memory, found one on {device}; copy it to the host first")
             }
             #[cfg(feature = "cudarc")]
-            Error::NotOnCuda { device } => return self.elsewhere(py, *device),
+            Error::NotOnCuda { device } => return self.not_on_cuda(py, *device),
             Error::ReadOnly if found.version().is_none() => fail!(py, PyTypeError:
                 "expected {self} to write to, found one without a read-only flag, as its library exports DLPack before 1.0; \
                  pass a {} array", if self.cuda { "CuPy" } else { "NumPy" }),
@@ -176,14 +185,14 @@ impl Needs {
 
 #[cfg(feature = "cudarc")]
 impl Needs {
-    /// What is raised for an array that is not on a GPU.
+    /// The error for an array that is not on a CUDA device.
     #[cold]
-    pub(super) fn elsewhere(&self, py: Python<'_>, device: Device) -> PyErr {
+    pub(super) fn not_on_cuda(&self, py: Python<'_>, device: Device) -> PyErr {
         fail!(py, PyTypeError: "expected {self}, found one on {device}; copy it to the device first").take_exception(py)
     }
 }
 
-/// As in "an array of float32 of shape (_, _, 3)".
+/// What is expected, such as "an array of float32 of shape (_, _, 3)".
 impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "an array of {} of shape (", self.dtype)?;

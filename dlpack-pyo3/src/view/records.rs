@@ -1,8 +1,8 @@
-//! Views of structured arrays: how one is made of an argument, and the text where it is something else.
+//! Views of structured arrays: converts an argument, and raises the error if it does not fit.
 //!
-//! Address, shape, strides and data type are read once, in one step, together with the references that keep the memory. What
-//! Python code does to the array afterwards changes neither these numbers nor the data type that is compared.
-#![expect(unsafe_code, reason = "keeps the memory of what was found")]
+//! Address, shape, strides and data type are read in one step, together with the references that keep the memory alive. If Python
+//! code changes the array afterwards, it changes neither these numbers nor the data type that is compared.
+#![expect(unsafe_code, reason = "promises that the memory is kept alive")]
 
 use core::any::type_name;
 
@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
 
 use crate::error::{DisplayTuple, fail};
-use crate::import::numpy::{Snapshot, snapshot};
+use crate::import::numpy::{ArraySnapshot, take_snapshot};
 use crate::library::{lossy::Loss, numpy, structured};
 use crate::view::leased::{HostView, Keeper, Leased};
 use crate::view::options::Options;
@@ -38,39 +38,39 @@ impl<V: HostView, O: Options> Leased<V, O> {
             rank: V::List::RANK,
             promise: O::PROMISE,
         };
-        let Snapshot {
+        let ArraySnapshot {
             data,
             shape,
             strides,
             read_only,
             dtype,
-            keeper,
-        } = needs.snapshot(object)?;
+            keepalive,
+        } = needs.read_array(object)?;
         if !structured::is_record(&dtype, layout)? || layout.size() != size_of::<V::Element>() {
-            return Err(needs.other_records(&dtype, &shape));
+            return Err(needs.different_fields(&dtype, &shape));
         }
         let found = UnownedArray::from_records(data, &shape, &strides, read_only, V::WRITES);
-        let found = found.map_err(|error| needs.refusal(object, &error, &shape))?;
+        let found = found.map_err(|error| needs.unsuitable_array(object, &error, &shape))?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             let error = Error::NotContiguous {
-                shape: wide(&shape),
-                strides: wide(&strides),
+                shape: to_i64_list(&shape),
+                strides: to_i64_list(&strides),
             };
-            return Err(needs.refusal(object, &error, &shape));
+            return Err(needs.unsuitable_array(object, &error, &shape));
         }
         let apart = Self::guard_overlaps(found.span());
-        let apart = apart.map_err(|error| needs.refusal(object, &error, &shape))?;
+        let apart = apart.map_err(|error| needs.unsuitable_array(object, &error, &shape))?;
         let keeper = Keeper::Numpy {
-            array: keeper,
+            array: keepalive,
             read_only,
         };
-        // SAFETY: references to the array that keeps the memory, in which so many bytes lie at each index as its data type has
-        // and a record takes. What else writes there is Python's.
+        // SAFETY: the keeper has references to the array that keeps the memory. Each item has the size of the array's data type,
+        // which is that of a record. All other writes there come from Python.
         Ok(unsafe { Self::new_leased(found, keeper, apart) })
     }
 }
 
-/// What a view of records needs of its argument.
+/// The requirements of a view of records on its argument.
 struct NeedsRecords {
     /// The path of the struct in Rust.
     name: &'static str,
@@ -80,15 +80,15 @@ struct NeedsRecords {
 }
 
 impl NeedsRecords {
-    /// What lies in the array of an argument: NumPy's own, of whatever class, or what NumPy makes of a buffer.
-    fn snapshot<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Snapshot<'py>> {
+    /// Reads the array of an argument: a NumPy array, or the one that NumPy makes of the argument's buffer.
+    fn read_array<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<ArraySnapshot<'py>> {
         let py = object.py();
-        numpy::was_found(py);
-        // The mask of a masked array would be lost.
+        numpy::find_if_imported(py);
+        // A view would lose the mask of a masked array.
         if let Some(loss) = Loss::of_object(object)? {
-            return Err(self.fail(object, &format!("found {loss}")));
+            return Err(self.type_error(object, &format!("found {loss}")));
         }
-        if let Some(snapshot) = snapshot(object) {
+        if let Some(snapshot) = take_snapshot(object) {
             return Ok(snapshot);
         }
         let Ok(buffer) = PyMemoryView::from(object) else {
@@ -97,24 +97,24 @@ impl NeedsRecords {
                 "found {class}, which is no array; pass numpy.array(x, dtype) with a structured dtype, \
                  or DataFrame.to_records(index=False)"
             );
-            return Err(self.fail(object, &found));
+            return Err(self.type_error(object, &found));
         };
-        // Of the buffer: of some objects, such as scalars of NumPy's own, it would make a copy.
-        let array = numpy::asarray(&buffer)?;
-        snapshot(&array).ok_or_else(|| {
+        // NumPy gets the buffer, because it would copy some objects, such as its own scalars.
+        let array = numpy::asarray_of(&buffer)?;
+        take_snapshot(&array).ok_or_else(|| {
             let text = "this NumPy has another C API than versions 1 and 2, which are known here";
             fail!(py, PyImportError: "{text}").take_exception(py)
         })
     }
 
     #[cold]
-    fn fail(&self, object: &Bound<'_, PyAny>, found: &str) -> PyErr {
+    fn type_error(&self, object: &Bound<'_, PyAny>, found: &str) -> PyErr {
         let py = object.py();
-        fail!(py, PyTypeError: "expected {}, {found}", self.text()).take_exception(py)
+        fail!(py, PyTypeError: "expected {}, {found}", self.expected_array()).take_exception(py)
     }
 
-    /// As in "an array of records `Trade` of shape (_,)".
-    fn text(&self) -> String {
+    /// What is expected, such as "an array of records `Trade` of shape (_,)".
+    fn expected_array(&self) -> String {
         let name = self.name.rsplit("::").next().unwrap_or(self.name);
         let shape = match self.rank {
             None => "..".to_owned(),
@@ -124,11 +124,11 @@ impl NeedsRecords {
         format!("an array of records `{name}` of shape ({shape})")
     }
 
-    /// What is raised for items of another type.
+    /// The error for an array whose data type has other fields.
     #[cold]
-    fn other_records(&self, dtype: &Bound<'_, PyAny>, shape: &[isize]) -> PyErr {
+    fn different_fields(&self, dtype: &Bound<'_, PyAny>, shape: &[isize]) -> PyErr {
         let py = dtype.py();
-        let (text, shape) = (self.text(), wide(shape));
+        let (text, shape) = (self.expected_array(), to_i64_list(shape));
         match structured::side_by_side(self.layout, dtype) {
             Ok(table) => fail!(py, PyTypeError:
                 "expected {text}, found one of shape {} whose items differ:{table}", DisplayTuple(&shape))
@@ -137,15 +137,15 @@ impl NeedsRecords {
         }
     }
 
-    /// What is raised for an array of these records that does not fit.
+    /// The error for an array of these records that does not fit otherwise.
     #[cold]
-    fn refusal(&self, object: &Bound<'_, PyAny>, error: &Error, shape: &[isize]) -> PyErr {
-        let shape = wide(shape);
+    fn unsuitable_array(&self, object: &Bound<'_, PyAny>, error: &Error, shape: &[isize]) -> PyErr {
+        let shape = to_i64_list(shape);
         let shape = DisplayTuple(&shape);
         let found = match error {
             Error::Rank { .. } => format!("found one of shape {shape}"),
             Error::ReadOnly => {
-                return self.fail(
+                return self.type_error(
                     object,
                     "to write to, found a read-only one; pass a copy of it",
                 );
@@ -166,11 +166,11 @@ impl NeedsRecords {
             ),
             _ => format!("found one of shape {shape}: {error}"),
         };
-        self.fail(object, &found)
+        self.type_error(object, &found)
     }
 }
 
-/// The numbers of a list as core has them.
-fn wide(numbers: &[isize]) -> Vec<i64> {
+/// Converts shape or strides to the integers of core.
+fn to_i64_list(numbers: &[isize]) -> Vec<i64> {
     numbers.iter().map(|&number| number as i64).collect()
 }
