@@ -27,6 +27,7 @@
 //! | `release` | right half of the picture: which work must be over before an owner is dropped, and whether it is over |
 //! | `graph` | what a graph holds as long as it can be launched |
 //! | `waiting` | deferred owners, and how their work is found to be over |
+//! | `process` | whether this is a forked child, which can use neither driver nor locks |
 //! | `collector` | the thread that drops deferred owners |
 //! | `sleep` | how the collector sleeps and is woken |
 //! | `owner` | an owner that is dropped after its consumer's work |
@@ -81,6 +82,8 @@ pub(crate) mod owner;
 pub(crate) mod place;
 #[cfg(feature = "std")]
 mod primary;
+#[cfg(feature = "std")]
+mod process;
 #[cfg(feature = "std")]
 pub(crate) mod release;
 pub(crate) mod rules;

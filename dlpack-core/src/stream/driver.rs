@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
 use crate::stream::primary::Primaries;
+use crate::stream::process::remember_process;
 use crate::stream::visit::{NON_BLOCKING, NOT_SUPPORTED, aside};
 use crate::{Device, Error, device::StreamApi, error::check_memory, error::text};
 
@@ -304,6 +305,7 @@ impl Driver {
         };
         // SAFETY: `init` may be called at any time; 0 is its only valid flag.
         unsafe { driver.init(0) }?;
+        remember_process();
         Ok(driver)
     }
 

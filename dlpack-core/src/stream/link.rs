@@ -2,6 +2,7 @@
 
 use crate::stream::graph::{After, reads};
 use crate::stream::order::remember;
+use crate::stream::process::is_forked;
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::visit::{Event, Visit};
 use crate::stream::{Queue, driver::driver, rules::Origin, waiting::keep};
@@ -88,6 +89,9 @@ impl Link {
         let Some(api) = self.freeing.origin.device.device_type.stream_api() else {
             return Fate::Drop(None);
         };
+        if is_forked() {
+            return Fate::Keep(None, None);
+        }
         let driver = match driver(api) {
             Ok(driver) => driver,
             // No work was ever queued, or only the producer has queued any.

@@ -111,8 +111,8 @@ fn slot(id: u64) -> usize {
 impl Driver {
     /// Whether this is a retained primary context, or in HIP a device: both exist until the process ends.
     pub(super) fn keeps(&self, context: usize) -> bool {
-        let contexts = self.primaries.contexts();
-        self.api == StreamApi::Hip || contexts.iter().any(|one| one.context == context)
+        let is_retained = |one: &Primary| one.context == context;
+        self.api == StreamApi::Hip || self.primaries.contexts().iter().any(is_retained)
     }
 
     /// Whether a context is the primary one of a device. A device without a primary context gets none from this.

@@ -26,17 +26,20 @@
 #![expect(unsafe_code, reason = "frees, on the caller's word, what graphs read")]
 
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::mem::{forget, take};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::PoisonError;
+use std::thread_local;
 
 use crate::stream::collector::wake;
 use crate::stream::driver::driver;
 use crate::stream::graph::{a_graph_is_gone, is_any_gone, may_be_gone, reads};
+use crate::stream::process::{is_forked, remember_process};
 use crate::stream::release::{Freeing, Release, Settlement, settle};
 use crate::stream::rules::Origin;
 use crate::stream::visit::{Capture, Event, Visit, captures_are_known, capturing};
-use crate::sync::{Mutex, statics};
+use crate::sync::{Mutex, MutexGuard, statics};
 use crate::{Device, Error, device::StreamApi, memory::counted::Counted};
 
 mod lists;
@@ -73,15 +76,6 @@ impl Drop for Waiting {
 /// The value of [`OPEN`] after the contexts were last recorded. The owners that were left cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether this is a forked child of the process that first deferred an owner. A child can use neither the driver nor the
-/// lists, which another thread may have locked at the `fork`.
-fn is_forked() -> bool {
-    static PROCESS: AtomicU32 = AtomicU32::new(0);
-    let process = std::process::id();
-    let first = PROCESS.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed);
-    first.is_err_and(|first| first != process)
-}
-
 /// Defers an owner until its consumer is done and the graph that reads its data is gone. If no memory is left, the owner is
 /// leaked, because it may still be in use.
 #[cold]
@@ -94,6 +88,7 @@ pub(super) fn keep<O: Send + 'static>(
     if is_forked() {
         return forget((event, graph, owner));
     }
+    remember_process();
     // The mutex is never locked. It makes the counted value `Sync`, which an owner may not be.
     let owner = match Counted::new(Mutex::new(owner)) {
         Ok(owner) => Some(owner.erase_type()),
@@ -238,6 +233,9 @@ pub(super) fn note(
 
 /// Whether another [`sweep`] could find work.
 pub(super) fn is_busy() -> bool {
+    if is_forked() {
+        return false;
+    }
     let lists = lists();
     may_be_gone()
         || !lists.recorded.is_empty()
@@ -255,12 +253,21 @@ statics! {
     static ONE_THREAD: Mutex<()> = Mutex::new(());
 }
 
+fn lock_queries() -> MutexGuard<'static, ()> {
+    ONE_THREAD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// Whether this thread is dropping an owner in [`drop_ready`].
+    static DROPS: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Moves the owners that no consumer uses any more to the list of owners that any thread may drop.
 ///
 /// Only one thread runs this at a time: it takes owners out of the lists while it queries the driver, and other threads must not
 /// miss them. It runs no code of an owner and waits for no device, so the calling thread may hold any lock, such as the GIL.
 fn find_ready(api: StreamApi) {
-    let _one_thread = ONE_THREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    let _no_other_thread = lock_queries();
     look_for_graphs();
     let mut recorded = take(&mut lists().recorded);
     let owners = recorded.iter().flat_map(|(_, owners)| owners);
@@ -294,19 +301,21 @@ fn find_ready(api: StreamApi) {
 }
 
 /// Drops the owners that are ready, one at a time. If an owner's `Drop` waits for a lock, the thread that holds the lock can
-/// drop the rest.
+/// drop the rest. If an owner's `Drop` calls [`collect`], the rest is left to the outer call: the stack could not hold one call
+/// inside another for each of many owners.
 fn drop_ready(api: StreamApi) {
+    if DROPS.replace(true) {
+        return;
+    }
     let mut visit = None;
-    loop {
-        let Some(one) = lists().take_ready(api) else {
-            return;
-        };
+    while let Some(one) = { lists().take_ready(api) } {
         visit = visit.or_else(|| base(api, [&one]));
         match &visit {
             Some(visit) => one.settle(visit),
             None => lists().add(one),
         }
     }
+    DROPS.set(false);
 }
 
 fn put_back(recorded: Vec<(Counted<Event>, Vec<Waiting>)>) {
@@ -457,6 +466,8 @@ pub fn collect() -> usize {
             }
         }
     }
+    // Another thread may have taken owners out of the lists, to query their events.
+    let _no_other_thread = lock_queries();
     lists().waiting().count()
 }
 

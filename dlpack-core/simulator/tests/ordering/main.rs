@@ -24,6 +24,7 @@ mod processes;
 mod run;
 #[path = "../simulator/mod.rs"]
 mod simulator;
+mod sweeps;
 mod tensors;
 mod threads;
 mod torch;

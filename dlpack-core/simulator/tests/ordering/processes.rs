@@ -46,6 +46,8 @@ fn in_a_process_of_its_own() {
         Ok("fork") => a_fork(),
         Ok("exit") => an_exit(),
         Ok("wakes") => a_collector_that_wakes(),
+        Ok("back") => owners_that_are_put_back(),
+        Ok("child") => a_child_with_its_own_driver(),
         _ => {}
     }
 }
@@ -74,17 +76,10 @@ fn a_collector_that_wakes() {
         }
         log.drops() == 1
     };
-    let has_thread = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
-        names
-            .flatten()
-            .any(|name| name.starts_with("dlpack-collec"))
-    };
     let log = defer();
-    assert!(!has_thread(), "it is disabled");
+    assert!(!has_collector(), "it is disabled");
     collect_in_background(true);
-    assert!(is_dropped(&log) && has_thread(), "it is enabled");
+    assert!(is_dropped(&log) && has_collector(), "it is enabled");
     for turn in 0..3 {
         assert!(is_dropped(&defer()), "turn {turn}");
         // It looks a last time, and sleeps.
@@ -97,6 +92,68 @@ fn a_collector_that_wakes() {
     assert_eq!(log.drops(), 0, "it is disabled");
     collect_in_background(true);
     assert!(is_dropped(&log), "it is enabled again");
+}
+
+/// Whether the process has the collector's thread.
+fn has_collector() -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+    names
+        .flatten()
+        .any(|name| name.starts_with("dlpack-collec"))
+}
+
+/// The collector sees no work while another thread has taken the owners to query their events, and wakes when they are back.
+#[test]
+fn owners_that_another_thread_puts_back_wake_the_collector() {
+    process("back");
+}
+
+fn owners_that_are_put_back() {
+    let world = World::new(Api::Cuda);
+    world.sim.switch("slow", true);
+    let producer = world.lane(world.first, Blocks::No);
+    let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+    drop(owner.into_dlpack_with(&asking(None)).unwrap());
+    world.sim.switch("hold-queries", true);
+    world.sim.hold();
+    let querying = std::thread::spawn(look);
+    world.sim.until_holding();
+    collect_in_background(true);
+    assert!(!has_collector(), "there is no work for it");
+    world.sim.release();
+    querying.join().unwrap();
+    assert_eq!(log.drops(), 0, "the consumer is at work");
+    world.sim.switch("slow", false);
+    let end = Instant::now() + Duration::from_secs(20);
+    while log.drops() == 0 && Instant::now() < end {
+        sleep(Duration::from_millis(1));
+    }
+    assert_eq!(log.drops(), 1);
+}
+
+/// A parent that uses no driver leaves that to its children, whatever it asks of core.
+#[test]
+fn a_child_of_a_parent_without_a_driver_frees_its_own_owners() {
+    process("child");
+}
+
+fn a_child_with_its_own_driver() {
+    assert_eq!((collect(), captured(), retained().owners), (0, 0, 0));
+    let child = libc::fork();
+    if child == 0 {
+        let world = World::new(Api::Cuda);
+        let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        drop(owner.into_dlpack_with(&asking(number(consumer))).unwrap());
+        let counts = (retained().owners, collect(), log.drops());
+        libc::_exit(i32::from(counts != (1, 0, 1)));
+    }
+    let mut status = -1;
+    // SAFETY: a child of ours, and a place for the result.
+    #[expect(unsafe_code, reason = "a function of the C library")]
+    let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((ended, status), (child, 0));
 }
 
 fn freed(logs: &[Arc<Log>]) -> usize {
@@ -289,7 +346,10 @@ fn a_fork() {
     );
     let graph = world.driver.end_capture(pool.handle).expect("it is whole");
     let (tensor, log) = from_dlpack(&world, producer, consumer);
-    let mut tensor = Some(tensor);
+    let default = world.lane(world.first, Blocks::Legacy);
+    let (same, same_log) = written(&world, device_memory(Api::Cuda), default);
+    let same = same.into_dlpack_with(&asking(None)).expect("as above");
+    let mut tensors = Some([tensor, same]);
     look();
     let before = (
         waits_log.drops(),
@@ -298,6 +358,12 @@ fn a_fork() {
         captured(),
     );
     assert_eq!(before, (1, 0, 0, 1), "the second export frees the first");
+    // One more waits for its event, so that the collector has work.
+    world.sim.switch("slow", true);
+    let (owner, late_log) = written(&world, device_memory(Api::Cuda), producer);
+    drop(owner.into_dlpack_with(&asking(None)).expect("as above"));
+    assert_eq!(late_log.drops(), 0);
+    world.sim.switch("slow", false);
 
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -313,8 +379,8 @@ fn a_fork() {
                 libc::alarm(20);
                 libc::_exit(i32::from(!is_quiet(
                     &world,
-                    tensor.take(),
-                    &[&log, &graph_log],
+                    tensors.take(),
+                    &[&log, &graph_log, &same_log, &late_log],
                 )));
             }
             let mut status = -1;
@@ -328,24 +394,29 @@ fn a_fork() {
         }
         over.store(true, Ordering::Relaxed);
     });
-    drop(tensor);
+    drop(tensors);
     world.driver.destroy_graph(graph).expect("it is there");
-    for log in [&waits_log, &log, &graph_log] {
+    for log in [&waits_log, &log, &graph_log, &same_log, &late_log] {
         assert_over(&world, log);
     }
 }
 
 /// Whether a child calls no driver and frees nothing, whatever it does with tensors of its parent.
-fn is_quiet(world: &World, tensor: Option<Managed>, logs: &[&Arc<Log>]) -> bool {
+fn is_quiet(world: &World, tensors: Option<[Managed; 2]>, logs: &[&Arc<Log>]) -> bool {
     let calls = world.sim.calls().len();
-    drop(tensor);
+    drop(tensors);
+    collect_in_background(true);
     let kept = (collect(), captured());
     // SAFETY: no graph is launched in the child.
     #[expect(unsafe_code, reason = "frees what graphs have read")]
     unsafe {
         dlpack_core::stream::release_captured();
     }
-    kept == (0, 0) && world.sim.calls().len() == calls && logs.iter().all(|log| log.drops() == 0)
+    // There is no thread that drops something later.
+    !has_collector()
+        && kept == (0, 0)
+        && world.sim.calls().len() == calls
+        && logs.iter().all(|log| log.drops() == 0)
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use super::EXISTING;
 use super::lists::{OPEN, lists, read};
-use super::{EXISTING, is_forked};
-use crate::Error;
+use crate::{Error, stream::process::is_forked};
 
 /// The limits for [`OPEN`]: the number of owners, and the number of their bytes.
 static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];

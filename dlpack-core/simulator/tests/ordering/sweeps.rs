@@ -1,0 +1,186 @@
+//! Sweeps: threads that query and drop deferred owners at the same time, and owners whose `Drop` calls back into core.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::Arc;
+use std::thread;
+
+use dlpack_core::stream::{collect, look, retained};
+use dlpack_core::{DLPack, Descriptor, Error};
+
+use crate::memory::{Blocks, Log, Owner, World};
+use crate::simulator::{Api, BOTH, GLOBAL, hand_over};
+use crate::tensors::{asking, assert_over, device_memory, number, written};
+
+/// An owner whose consumer on the default stream is still at work, so that it waits for an event.
+fn defer(world: &World) -> Arc<Log> {
+    world.sim.switch("slow", true);
+    let producer = world.lane(world.first, Blocks::No);
+    let consumer = world.lane(world.first, Blocks::Legacy);
+    let (owner, log) = written(world, device_memory(world.driver.api), producer);
+    let address = owner.address;
+    let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+    world.read(consumer, address);
+    drop(tensor);
+    assert_eq!(log.drops(), 0, "the consumer is at work");
+    log
+}
+
+/// One thread has taken the owners out of the lists and is querying the driver. Another one neither misses them nor loses what is
+/// deferred meanwhile.
+#[test]
+fn a_thread_that_queries_hides_no_owner_from_others() {
+    for api in BOTH {
+        let world = World::new(api);
+        world.sim.switch("hand-over", true);
+        let first = defer(&world);
+        world.sim.switch("hold-queries", true);
+        world.sim.hold();
+        let querying = thread::spawn(|| {
+            hand_over();
+            look();
+        });
+        world.sim.until_holding();
+        world.sim.switch("hold-queries", false);
+        let last = defer(&world);
+        assert_eq!((retained().owners, retained().in_progress), (1, 1));
+        let waiting = thread::spawn(|| {
+            hand_over();
+            collect()
+        });
+        // Long enough for a thread that does not wait for the first one.
+        thread::sleep(Duration::from_millis(100));
+        world.sim.release();
+        assert_eq!(waiting.join().unwrap(), 2, "both wait for their consumers");
+        querying.join().unwrap();
+        assert_eq!((retained().owners, retained().in_progress), (2, 0));
+        world.sim.switch("slow", false);
+        look();
+        for log in [&first, &last] {
+            assert_over(&world, log);
+        }
+    }
+}
+
+/// While one thread queries, the number of owners that wait is not known to any other.
+#[test]
+fn owners_are_counted_after_the_query_of_another_thread() {
+    let world = World::new(Api::Cuda);
+    world.sim.switch("hand-over", true);
+    let log = defer(&world);
+    for _ in 0..20 {
+        let counts = [(); 4].map(|()| {
+            thread::spawn(|| {
+                hand_over();
+                [(); 20].map(|()| collect())
+            })
+        });
+        for count in counts {
+            assert_eq!(count.join().unwrap(), [1; 20]);
+        }
+    }
+    world.sim.switch("slow", false);
+    assert_over(&world, &log);
+}
+
+std::thread_local! {
+    /// How many drops of [`Collects`] this thread is in.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Memory whose `Drop` collects, as that of a pool that has run dry; and the deepest that such drops were inside each other.
+struct Collects(Owner, Arc<AtomicUsize>);
+
+impl DLPack for Collects {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.0.describe()
+    }
+}
+
+impl Drop for Collects {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() + 1);
+        self.1.fetch_max(DEPTH.get(), Ordering::SeqCst);
+        collect();
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Otherwise the stack of the collecting thread would limit how many owners may wait.
+#[test]
+fn owners_that_collect_are_dropped_one_after_the_other() {
+    for api in BOTH {
+        let world = World::new(api);
+        world.sim.switch("slow", true);
+        let producer = world.lane(world.first, Blocks::No);
+        let deepest = Arc::new(AtomicUsize::new(0));
+        let logs: Vec<_> = (0..50)
+            .map(|_| {
+                let (owner, log) = written(&world, device_memory(api), producer);
+                let owner = Collects(owner, Arc::clone(&deepest));
+                drop(owner.into_dlpack_with(&asking(None)).unwrap());
+                log
+            })
+            .collect();
+        world.sim.switch("slow", false);
+        assert_eq!(collect(), 0);
+        assert_eq!(deepest.load(Ordering::SeqCst), 1);
+        logs.iter().for_each(|log| assert_over(&world, log));
+    }
+}
+
+/// Memory whose `Drop` drops a tensor, exports another one, and panics.
+struct Panics {
+    owner: Owner,
+    /// A tensor, and an owner to export.
+    others: Option<(dlpack_core::Managed, Owner)>,
+}
+
+impl DLPack for Panics {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.owner.describe()
+    }
+}
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        if let Some((tensor, owner)) = self.others.take() {
+            drop(tensor);
+            drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        }
+        panic!("a test panics in a drop");
+    }
+}
+
+#[test]
+fn owners_that_panic_in_a_sweep_leave_it_whole() {
+    for api in BOTH {
+        let world = World::new(api);
+        world.sim.switch("slow", true);
+        let producer = world.lane(world.first, Blocks::No);
+        let consumer = world.lane(world.first, Blocks::No);
+        let mut logs = Vec::new();
+        let mut one = || {
+            let (owner, log) = written(&world, device_memory(api), producer);
+            logs.push(log);
+            owner
+        };
+        for stream in [None, number(consumer), None, Some(-1), None] {
+            let tensor = one().into_dlpack_with(&asking(stream)).unwrap();
+            let others = Some((tensor, one()));
+            let owner = Panics {
+                owner: one(),
+                others,
+            };
+            drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        }
+        world.sim.switch("slow", false);
+        world.enter(world.second);
+        assert_eq!(collect(), 0);
+        assert_eq!(world.current(), world.second);
+        assert_eq!(world.driver.exchange_mode(GLOBAL), Ok(GLOBAL));
+        world.enter(world.first);
+        logs.iter().for_each(|log| assert_over(&world, log));
+    }
+}
