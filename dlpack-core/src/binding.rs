@@ -61,7 +61,7 @@ pub use crate::layout::views::Pick;
 #[cfg(feature = "std")]
 pub use crate::stream::order::current_stream;
 #[cfg(feature = "std")]
-pub use crate::stream::visit::around_blocking;
+pub use crate::stream::session::around_blocking;
 pub use crate::tensor::array_element::{Access, ByAccess};
 pub use crate::tensor::foreign::{aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};

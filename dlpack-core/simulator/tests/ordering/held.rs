@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use dlpack_core::stream::{captured, collect, look};
+use dlpack_core::stream::{captured, collect, sweep_all};
 use dlpack_core::{DLPack, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
@@ -117,7 +117,7 @@ fn an_export_to_the_stream_frees_what_its_graph_has_let_go_of_where_that_is_the_
         let producer = world.lane(world.first, Blocks::No);
         let (owner, next) = written(&world, device_memory(Api::Cuda), producer);
         drop(export(&world, owner, found.stream));
-        look();
+        sweep_all();
         assert_eq!(found.log.drops(), usize::from(equal));
         for log in [&found.log, &next] {
             assert_over(&world, log);
@@ -302,7 +302,7 @@ fn many_threads_capture_and_delete_graphs_at_once() {
                             driver.destroy_executable(executable).unwrap();
                         }
                         assert!(captured() <= 6);
-                        look();
+                        sweep_all();
                         logs.push(log);
                     }
                     logs

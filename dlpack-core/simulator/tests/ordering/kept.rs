@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_core::stream::{collect, look};
+use dlpack_core::stream::{collect, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Error, Managed, Parts};
 
 use crate::memory::{Blocks, Kind, Log, Owner, World};
@@ -39,7 +39,7 @@ fn several_tensors_wait_for_the_end_of_a_capture() {
         let (other, other_log) = written(&world, kind, producer);
         let tensor = other.into_dlpack_with(&asking(None)).unwrap();
         assert_eq!(dropped(), 0);
-        look();
+        sweep_all();
         assert_eq!(dropped(), 3);
         drop(tensor);
         for log in logs.iter().chain([&other_log]) {
@@ -203,13 +203,13 @@ fn owners_of_both_apis_wait_side_by_side() {
         logs.push(log);
     }
     let drops = || [logs[0].drops(), logs[1].drops()];
-    look();
+    sweep_all();
     assert_eq!(drops(), [0, 0]);
     assert_eq!(of_hip.0.synchronize(), Ok(()));
-    look();
+    sweep_all();
     assert_eq!(drops(), [0, 1]);
     assert_eq!(of_cuda.0.synchronize(), Ok(()));
-    look();
+    sweep_all();
     assert_eq!(drops(), [1, 1]);
     world.sim.assert_clean();
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Instant;
 
-use dlpack_core::stream::{captured, collect, collect_in_background, limit, look, retained};
+use dlpack_core::stream::{captured, collect, collect_in_background, limit, retained, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
@@ -117,7 +117,7 @@ fn owners_that_are_put_back() {
     drop(owner.into_dlpack_with(&asking(None)).unwrap());
     world.sim.switch("hold-queries", true);
     world.sim.hold();
-    let querying = std::thread::spawn(look);
+    let querying = std::thread::spawn(sweep_all);
     world.sim.until_holding();
     collect_in_background(true);
     assert!(!has_collector(), "there is no work for it");
@@ -174,13 +174,13 @@ fn many_owners(api: Api) {
         let (tensor, log) = from_dlpack(&world, producer, consumer);
         logs.push(log);
         drop(tensor);
-        look();
+        sweep_all();
         assert_eq!(freed(&logs), 0, "turn {turn}");
     }
     let consumer = world.lane(world.first, Blocks::No);
     let (tensor, log) = from_dlpack(&world, producer, consumer);
     assert_eq!(freed(&logs), 0);
-    look();
+    sweep_all();
     assert_eq!(freed(&logs), 64);
     drop(tensor);
     assert_over(&world, &log);
@@ -205,7 +205,7 @@ fn many_owners_after_a_capture(api: Api) {
         let (tensor, log) = from_dlpack(&world, producer, consumer);
         logs.push(log);
         drop(tensor);
-        look();
+        sweep_all();
         assert_eq!(freed(&logs), 0, "turn {turn}");
     }
     assert_eq!(collect(), 0);
@@ -249,7 +249,7 @@ fn a_limit(api: Api) {
                 Err(error) => break (error, log),
             }
             logs.push(log);
-            look();
+            sweep_all();
             assert!(logs.len() < 200, "there is no limit");
         };
         assert_eq!((freed(&logs), logs.len()), (0, expected));
@@ -306,7 +306,7 @@ fn much_memory(api: Api) {
         world.read(consumer, address);
         drop(tensor.expect("it can be exported"));
         let (tensor, next) = from_dlpack(&world, producer, other);
-        look();
+        sweep_all();
         assert_eq!(log.drops(), expected, "{rows} rows");
         drop(tensor);
         assert_over(&world, &log);
@@ -350,7 +350,7 @@ fn a_fork() {
     let (same, same_log) = written(&world, device_memory(Api::Cuda), default);
     let same = same.into_dlpack_with(&asking(None)).expect("as above");
     let mut tensors = Some([tensor, same]);
-    look();
+    sweep_all();
     let before = (
         waits_log.drops(),
         graph_log.drops(),

@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::thread;
 
-use dlpack_core::stream::{collect, look, retained};
+use dlpack_core::stream::{collect, retained, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Error};
 
 use crate::memory::{Blocks, Log, Owner, World};
@@ -39,7 +39,7 @@ fn a_thread_that_queries_hides_no_owner_from_others() {
         world.sim.hold();
         let querying = thread::spawn(|| {
             hand_over();
-            look();
+            sweep_all();
         });
         world.sim.until_holding();
         world.sim.switch("hold-queries", false);
@@ -56,7 +56,7 @@ fn a_thread_that_queries_hides_no_owner_from_others() {
         querying.join().unwrap();
         assert_eq!((retained().owners, retained().in_progress), (2, 0));
         world.sim.switch("slow", false);
-        look();
+        sweep_all();
         for log in [&first, &last] {
             assert_over(&world, log);
         }
