@@ -53,6 +53,26 @@ fn everywhere(body: impl Fn(&World, bool)) {
     }
 }
 
+/// Whichever order their owners wait in.
+#[test]
+fn a_graph_that_is_deleted_lets_go_of_all_that_it_read() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let owners = [(); 4].map(|()| written(&world, device_memory(api), producer));
+        world.driver.begin_capture(producer.handle, GLOBAL).unwrap();
+        let logs = owners.map(|(owner, log)| {
+            drop(export(&world, owner, producer));
+            log
+        });
+        let graph = world.driver.end_capture(producer.handle).unwrap();
+        assert_eq!((collect(), captured()), (0, 4));
+        world.driver.destroy_graph(graph).unwrap();
+        assert_eq!((collect(), captured()), (0, 0));
+        logs.iter().for_each(|log| assert_over(&world, log));
+    }
+}
+
 #[expect(unsafe_code, reason = "frees what graphs have read")]
 fn forget_graphs() {
     // SAFETY: no graph is launched any more.

@@ -187,6 +187,24 @@ fn an_event_is_not_asked_for_while_its_stream_captures() {
     }
 }
 
+/// The contexts of each API are recorded by its own driver.
+#[test]
+fn owners_of_unknown_streams_of_both_apis_wait_side_by_side() {
+    let mut world = World::new(Api::Cuda);
+    let of_cuda = (world.driver, world.first);
+    let of_hip = (world.sim.driver(Api::Hip), 0);
+    let mut logs = Vec::new();
+    for (driver, first) in [of_hip, of_cuda, of_hip, of_cuda] {
+        (world.driver, world.first) = (driver, first);
+        let producer = world.lane(first, Blocks::No);
+        let (owner, log) = written(&world, device_memory(driver.api), producer);
+        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        logs.push(log);
+    }
+    assert_eq!(collect(), 0);
+    logs.iter().for_each(|log| assert_over(&world, log));
+}
+
 /// Each driver is asked for its own events alone.
 #[test]
 fn owners_of_both_apis_wait_side_by_side() {

@@ -11,8 +11,10 @@
 mod bindings;
 mod calls;
 mod cells;
+mod collector;
 mod controls;
 mod copies;
+mod forks;
 mod graphs;
 mod held;
 mod kept;

@@ -4,12 +4,13 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use dlpack_core::stream::{collect, retained, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Error};
 
-use crate::memory::{Blocks, Log, Owner, World};
+use crate::memory::{Blocks, Kind, Log, Owner, World};
 use crate::simulator::{Api, BOTH, GLOBAL, hand_over};
 use crate::tensors::{asking, assert_over, device_memory, number, written};
 
@@ -63,25 +64,119 @@ fn a_thread_that_queries_hides_no_owner_from_others() {
     }
 }
 
-/// While one thread queries, the number of owners that wait is not known to any other.
+/// Memory whose `Drop` says that it has begun, and waits for a word.
+struct Held {
+    owner: Owner,
+    began: Sender<()>,
+    may_end: Receiver<()>,
+}
+
+impl DLPack for Held {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        self.owner.describe()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.began.send(()).expect("the test waits for it");
+        let _ = self.may_end.recv();
+    }
+}
+
+/// An owner, and what its `Drop` is held by.
+fn held(owner: Owner) -> (Held, Receiver<()>, Sender<()>) {
+    let (began, begins) = channel();
+    let (end, may_end) = channel();
+    let owner = Held {
+        owner,
+        began,
+        may_end,
+    };
+    (owner, begins, end)
+}
+
+/// A thread that has just dropped an owner, and counts the others, waits for one that is querying them.
 #[test]
-fn owners_are_counted_after_the_query_of_another_thread() {
+fn owners_are_counted_after_the_queries_of_another_thread() {
     let world = World::new(Api::Cuda);
     world.sim.switch("hand-over", true);
-    let log = defer(&world);
-    for _ in 0..20 {
-        let counts = [(); 4].map(|()| {
-            thread::spawn(|| {
-                hand_over();
-                [(); 20].map(|()| collect())
-            })
-        });
-        for count in counts {
-            assert_eq!(count.join().unwrap(), [1; 20]);
-        }
-    }
+    world.sim.switch("slow", true);
+    let producer = world.lane(world.first, Blocks::No);
+    let [done, busy] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    let (owner, held_log) = written(&world, Kind::Cuda, producer);
+    let (owner, begins, end) = held(owner);
+    drop(owner.into_dlpack_with(&asking(number(done))).unwrap());
+    let (owner, busy_log) = written(&world, Kind::Cuda, producer);
+    drop(owner.into_dlpack_with(&asking(number(busy))).unwrap());
+    // These name the streams again, so that the first two wait for events.
+    let mut logs = vec![held_log, busy_log];
+    let named = [done, busy].map(|consumer| {
+        let (owner, log) = written(&world, Kind::Cuda, producer);
+        logs.push(log);
+        owner.into_dlpack_with(&asking(number(consumer))).unwrap()
+    });
+    assert_eq!(world.driver.synchronize_stream(done.handle), Ok(()));
+    let counting = thread::spawn(|| {
+        hand_over();
+        collect()
+    });
+    begins.recv().unwrap();
+    world.sim.switch("hold-queries", true);
+    world.sim.hold();
+    let querying = thread::spawn(|| {
+        hand_over();
+        sweep_all();
+    });
+    world.sim.until_holding();
+    world.sim.switch("hold-queries", false);
+    drop(end);
+    // Long enough for a thread that does not wait.
+    thread::sleep(Duration::from_millis(100));
+    world.sim.release();
+    assert_eq!(counting.join().unwrap(), 1);
+    querying.join().unwrap();
+    drop(named);
     world.sim.switch("slow", false);
-    assert_over(&world, &log);
+    logs.iter().for_each(|log| assert_over(&world, log));
+}
+
+/// While threads are held in the drops of owners of both APIs, each goes on with owners of its own API alone.
+#[test]
+fn a_thread_drops_no_owner_by_the_wrong_driver() {
+    let mut world = World::new(Api::Cuda);
+    let of_cuda = (world.driver, world.first);
+    let of_hip = (world.sim.driver(Api::Hip), 0);
+    world.sim.switch("hand-over", true);
+    let (mut logs, mut threads) = (Vec::new(), Vec::new());
+    for (driver, first) in [of_cuda, of_hip] {
+        (world.driver, world.first) = (driver, first);
+        world.sim.switch("slow", true);
+        let producer = world.lane(first, Blocks::No);
+        let (owner, log) = written(&world, device_memory(driver.api), producer);
+        let (owner, begins, end) = held(owner);
+        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        logs.push(log);
+        let (owner, log) = written(&world, device_memory(driver.api), producer);
+        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        logs.push(log);
+        world.sim.switch("slow", false);
+        let thread = thread::spawn(|| {
+            hand_over();
+            sweep_all();
+        });
+        begins.recv().unwrap();
+        threads.push((thread, end));
+    }
+    let [cuda, hip] = <[_; 2]>::try_from(threads).ok().unwrap();
+    world.sim.forget_calls();
+    drop(cuda.1);
+    cuda.0.join().unwrap();
+    let drops: Vec<_> = logs.iter().map(|log| log.drops()).collect();
+    assert_eq!(drops, [1, 1, 0, 1], "it sweeps HIP afterwards");
+    drop(hip.1);
+    hip.0.join().unwrap();
+    logs.iter().for_each(|log| assert_over(&world, log));
 }
 
 std::thread_local! {
