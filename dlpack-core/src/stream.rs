@@ -295,7 +295,7 @@ impl<S: ProducerStream + ?Sized> ProducerStream for &S {
     }
 }
 
-/// A stream as the driver knows it. It lives as long as the [`StreamRef`](crate::StreamRef) that it comes from.
+/// A stream as the driver knows it. It lives as long as the [`StreamRef`] that it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) struct Queue {
     pub(crate) handle: usize,

@@ -111,23 +111,32 @@ pub(crate) fn after_a_graph() {
     assert_over(&world, &log);
 }
 
-/// A capture that core has met only as an obstacle is one all the same: no export records contexts any more.
-pub(crate) fn many_owners_beside_a_blocking_capture() {
+/// A capture that core has met only as an obstacle is one all the same: no export records contexts any more, as another capture
+/// may go on.
+pub(crate) fn many_owners_after_a_blocking_capture() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::No);
-    let pool = world.lane(world.first, Blocks::Yes);
-    world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+    let [blocking, pool] = [Blocks::Yes, Blocks::No].map(|kind| world.lane(world.first, kind));
+    let (begin, end) = (
+        |lane: Lane| assert_eq!(world.driver.begin_capture(lane.handle, RELAXED), Ok(())),
+        |lane: Lane| {
+            let graph = world.driver.end_capture(lane.handle);
+            let graph = graph.expect("the capture is whole");
+            assert_eq!(world.driver.destroy_graph(graph), Ok(()));
+        },
+    );
     let (owner, refused) = written(&world, Kind::Cuda, producer);
+    begin(blocking);
     assert!(owner.into_dlpack_with(&asking(None)).is_err());
+    end(blocking);
     let mut logs = vec![refused];
+    begin(pool);
     for _ in 0..70 {
         let lane = world.lane(world.first, Blocks::No);
         logs.push(export(&world, producer, &asking(number(lane))).1);
     }
+    end(pool);
     assert_eq!(retained().open, 70);
-    let graph = world.driver.end_capture(pool.handle);
-    let graph = graph.expect("the capture is whole");
-    world.driver.destroy_graph(graph).unwrap();
     logs.iter().for_each(|log| assert_over(&world, log));
 }
 

@@ -54,7 +54,7 @@ fn in_a_process_of_its_own() {
         Ok("too-many") => collector::of_too_many(),
         Ok("capture") => collector::after_a_capture(),
         Ok("graph") => collector::after_a_graph(),
-        Ok("blocking") => collector::many_owners_beside_a_blocking_capture(),
+        Ok("blocking") => collector::many_owners_after_a_blocking_capture(),
         Ok("gone") => collector::owners_of_contexts_that_may_be_gone(),
         _ => {}
     }
@@ -68,7 +68,7 @@ fn the_collector_works_after_each_change_that_frees_owners() {
 }
 
 #[test]
-fn beside_a_blocking_capture_an_export_records_no_whole_context() {
+fn after_a_blocking_capture_an_export_records_no_whole_context() {
     process("blocking");
 }
 
