@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_core::stream::{collect, sweep_all};
+use dlpack_core::stream::{collect, retained, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Error, Managed, Parts};
 
 use crate::memory::{Blocks, Kind, Log, Owner, World};
@@ -163,6 +163,41 @@ fn to_collect_beside_a_blocking_stream_that_captures_breaks_nothing() {
         let graph = graph.expect("the capture is whole");
         world.driver.destroy_graph(graph).unwrap();
         assert_over(&world, &log);
+    }
+}
+
+/// An owner waits for the default stream of a context that was not current at its drop. Memory without work, exported to that
+/// stream, finds it blocked, and leaves it alone.
+#[test]
+fn a_default_stream_that_a_capture_blocks_is_not_recorded() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let pool = world.lane(world.other, Blocks::Yes);
+    let (owner, log) = written(&world, Kind::Cuda, producer);
+    world.enter(world.other);
+    let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+    world.enter(world.first);
+    drop(tensor);
+    sweep_all();
+    assert_eq!((retained().open, log.drops()), (1, 0));
+    let (mut pinned, pinned_log) = written(&world, Kind::CudaHost, producer);
+    pinned.said = None;
+    let waited = world.driver.synchronize_stream(producer.handle);
+    assert_eq!(waited, Ok(()));
+    world.enter(world.other);
+    world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+    world.sim.forget_calls();
+    let tensor = pinned.into_dlpack_with(&asking(Some(1))).unwrap();
+    let calls = world.sim.calls();
+    let records = calls.iter().filter(|call| call.contains("Record"));
+    assert_eq!(records.count(), 0, "{calls:?}");
+    let graph = world.driver.end_capture(pool.handle);
+    let graph = graph.expect("the capture is whole");
+    world.driver.destroy_graph(graph).unwrap();
+    drop(tensor);
+    collect();
+    for log in [&log, &pinned_log] {
+        assert_over(&world, log);
     }
 }
 
