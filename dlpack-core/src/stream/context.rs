@@ -40,7 +40,7 @@ impl DriverSession {
     /// The context of default streams that are named by number alone: the context that is current on the thread if it belongs
     /// to the device, and the device's primary context otherwise.
     pub(crate) fn default_stream_context(&self) -> Result<StreamContext, Error> {
-        let ApiCalls::Cuda(calls) = &self.driver.api_calls else {
+        let Some(calls) = self.driver.cuda_calls() else {
             return self.primary_context();
         };
         if self.callers == 0 || self.driver.retains_context(self.callers) {
@@ -87,9 +87,7 @@ impl DriverSession {
         };
         match known {
             Some(place) => self.enter_context(place.to_enter)?,
-            None if self.current_context() == 0
-                && matches!(self.driver.api_calls, ApiCalls::Cuda(_)) =>
-            {
+            None if self.current_context() == 0 && self.driver.cuda_calls().is_some() => {
                 self.enter_context(self.primary_context()?.to_enter)?;
             }
             // A stream of any context can be queried in any context.
@@ -142,13 +140,7 @@ impl DriverSession {
     /// The context that most streams of the device belong to: the primary one. `None` if the program works in a context of its
     /// own, and before CUDA 12.5, which does not document the error for an event of another context.
     fn likely_context(&self) -> Option<usize> {
-        let ApiCalls::Cuda(CudaCalls {
-            contexts_of_stream: Some(_),
-            ..
-        }) = self.driver.api_calls
-        else {
-            return None;
-        };
+        self.driver.cuda_calls()?.contexts_of_stream?;
         let usual = self.callers == 0 || self.driver.retains_context(self.callers);
         usual.then(|| self.driver.primaries.find_context(self.device.device_id))?
     }

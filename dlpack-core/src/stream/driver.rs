@@ -309,6 +309,14 @@ impl Driver {
         Ok(driver)
     }
 
+    /// The functions that only CUDA has, if this is its driver.
+    pub(super) fn cuda_calls(&self) -> Option<&CudaCalls> {
+        match &self.api_calls {
+            ApiCalls::Cuda(calls) => Some(calls),
+            ApiCalls::Hip(..) => None,
+        }
+    }
+
     /// Whether an event has happened.
     ///
     /// # Safety
@@ -410,7 +418,7 @@ impl Driver {
         &self,
         work: impl FnOnce(usize) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let ApiCalls::Cuda(calls) = &self.api_calls else {
+        let Some(calls) = self.cuda_calls() else {
             return work(0);
         };
         let mut stream = ptr::null_mut();

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use core::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::stream::driver::{ApiCalls, CudaCalls, Driver, loaded_driver};
+use crate::stream::driver::{CudaCalls, Driver, loaded_driver};
 use crate::stream::session::run_in_hook;
 use crate::{Error, device::StreamApi};
 
@@ -117,7 +117,7 @@ impl Driver {
 
     /// Whether a context is the primary one of a device. A device without a primary context gets none from this.
     pub(super) fn is_primary_context(&self, context: usize, device: i32) -> Result<bool, Error> {
-        let ApiCalls::Cuda(calls) = &self.api_calls else {
+        let Some(calls) = self.cuda_calls() else {
             return Ok(true);
         };
         let mut flags = 0;
@@ -130,7 +130,7 @@ impl Driver {
 
     /// What must be current for work on a device: its primary context, or in HIP the device itself.
     pub(super) fn primary_context(&self, device: i32) -> Result<usize, Error> {
-        let ApiCalls::Cuda(calls) = &self.api_calls else {
+        let Some(calls) = self.cuda_calls() else {
             return Ok(usize::try_from(device).unwrap_or(usize::MAX));
         };
         if let Some(context) = self.primaries.find_context(device) {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::{cell::Cell, ptr};
 use std::sync::OnceLock;
 
-use crate::stream::driver::{ApiCalls, CudaCalls, Driver, Handle};
+use crate::stream::driver::{Driver, Handle};
 use crate::{Device, Error, panics::contain_panic};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`: half the cost, and no code reads the time.
@@ -171,11 +171,7 @@ impl DriverSession {
     /// The ID of a stream, which the driver gives to no other stream in the life of the process; a handle can be reused.
     /// `None` if the driver has no such IDs: CUDA before 12.0, and HIP, which does not promise that they are unique.
     pub(crate) fn query_stream_id(&self, stream: usize) -> Result<Option<u64>, Error> {
-        let ApiCalls::Cuda(CudaCalls {
-            stream_id: Some(stream_id),
-            ..
-        }) = self.driver.api_calls
-        else {
+        let Some(stream_id) = self.driver.cuda_calls().and_then(|calls| calls.stream_id) else {
             return Ok(None);
         };
         let mut id = 0;
@@ -200,8 +196,7 @@ impl DriverSession {
     pub(crate) fn acquire_event(&self) -> Result<Event, Error> {
         let context = self.current_context();
         let driver = self.driver;
-        let is_reusable =
-            matches!(driver.api_calls, ApiCalls::Cuda(_)) && driver.retains_context(context);
+        let is_reusable = driver.cuda_calls().is_some() && driver.retains_context(context);
         let spare = is_reusable.then(|| driver.primaries.take_event(context));
         let event = match spare.flatten() {
             Some(event) => event,
@@ -230,11 +225,7 @@ impl DriverSession {
     /// Records the event: it happens when all work that is on any stream of the current context now is done.
     /// `false` if the driver cannot record a context.
     pub(crate) fn record_context(&self, event: &mut Event) -> Result<bool, Error> {
-        let ApiCalls::Cuda(CudaCalls {
-            record_all: Some(record_all),
-            ..
-        }) = self.driver.api_calls
-        else {
+        let Some(record_all) = self.driver.cuda_calls().and_then(|calls| calls.record_all) else {
             return Ok(false);
         };
         // SAFETY: the context is current, so it lives, and the `Event` owns a live event that was made in it.
