@@ -69,10 +69,10 @@ fn an_owner_is_dropped_after_its_graph_is_gone() {
         keep_owner(&counts, Some(ours));
         driver.join().expect("no panic");
         exporter.join().expect("no panic");
-        assert_eq!(counts.read(), [0, 0]);
+        assert_eq!(counts.read_counts(), [0, 0]);
         // A later sweep.
         sweep_finished(&counts);
-        assert_eq!(counts.read(), [1, 1]);
+        assert_eq!(counts.read_counts(), [1, 1]);
         assert!(is_empty());
     });
 }
@@ -91,7 +91,7 @@ fn owners_stay_in_the_list_while_several_threads_work_on_it() {
         first.join().expect("no panic");
         second.join().expect("no panic");
         sweep_finished(&counts);
-        assert_eq!(counts.read(), [2, 2]);
+        assert_eq!(counts.read_counts(), [2, 2]);
         assert!(is_empty());
     });
 }
