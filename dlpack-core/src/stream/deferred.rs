@@ -35,7 +35,7 @@ use std::thread_local;
 use crate::stream::collector::wake_collector;
 use crate::stream::context::StreamContext;
 use crate::stream::driver::find_driver;
-use crate::stream::graph::{graph_exists, has_gone_mark, mark_graph_gone, take_gone_mark};
+use crate::stream::graph::{graph_exists, has_gone_mark, take_gone_mark};
 use crate::stream::process::{is_forked, remember_process};
 use crate::stream::release::{PendingRelease, Release, ReleaseDecision, decide_release};
 use crate::stream::rules::Origin;
@@ -97,14 +97,10 @@ pub(super) fn defer_owner<O: Send + 'static>(
         graph,
         owner,
     };
-    let in_graph = one.is_in_graph();
     match &event {
         Some(event) => lock_lists().add_recorded(event, one),
+        // If the graph is gone already, this sees it: the mark is taken before the lists are locked.
         None => lock_lists().add_owner(one),
-    }
-    if in_graph {
-        // The graph may have been destroyed meanwhile.
-        mark_graph_gone();
     }
     wake_collector();
 }

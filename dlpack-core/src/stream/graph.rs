@@ -147,7 +147,7 @@ statics! {
 ///
 /// This is a swap instead of a store, so that the next `take_gone_mark` is ordered after every thread that has set the mark, not
 /// only after the last one. Otherwise it could clear the mark and not see that a reference was released.
-pub(super) fn mark_graph_gone() {
+fn mark_graph_gone() {
     GONE.swap(true, Ordering::Release);
 }
 
