@@ -58,9 +58,9 @@ pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
 pub use crate::layout::views::{Pick, PickedView};
 #[cfg(not(feature = "streams"))]
-pub use crate::stream::link::{around_blocking, current_stream};
+pub use crate::stream::state::{around_blocking, current_stream};
 #[cfg(feature = "streams")]
-pub use crate::stream::{order::current_stream, visit::around_blocking};
+pub use crate::stream::{order::current_stream, session::around_blocking};
 pub use crate::tensor::array_element::{ElementAccess, ElementTask};
 pub use crate::tensor::foreign::{check_aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};

@@ -27,7 +27,7 @@
 //! | `finish` | `finish_export`, which carries out a plan, and the functions that lead to it; exports of imported tensors |
 //! | `host_memory` | host copies and zeros in new memory, which `tensor::view` fills |
 //! | `device` | device memory: shared in stream order, or copied by the host or a driver |
-//! | `device_copies` | copies by a driver: new memory, and the stream order around it; `stream::visit` moves the bytes |
+//! | `device_copies` | copies by a driver: new memory, and the stream order around it; `stream::session` moves the bytes |
 //! | `dims_storage` | where that allocation stores shape and strides |
 //! | `block` | the allocation: the struct, the owner, shape and strides; and the deleter, which drops the owner |
 //!

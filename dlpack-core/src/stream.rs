@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The deleter never blocks and makes no call that a capture forbids. If the consumer may still be at work, the owner is
-//! deferred: it is kept in a list with the condition that it waits for. `waiting` documents which thread examines that list,
+//! deferred: it is kept in a list with the condition that it waits for. `deferred` documents which thread examines that list,
 //! when it does so, and what happens to the list at process exit and after `fork`.
 //!
 //! | file | job |
@@ -21,18 +21,19 @@
 //! | `library` | finds and loads `libcuda` and `libamdhip64` at run time |
 //! | `driver` | the drivers' entry points in one table for both APIs, and the current context |
 //! | `primary` | the primary contexts that core retains, their unused events, and the contexts of streams |
-//! | `place` | the context or the device that a stream belongs to |
-//! | `visit` | driver calls for all other files: recording events, waiting for them, copying memory |
+//! | `context` | the context, or in HIP the device, that a stream belongs to |
+//! | `session` | driver calls for all other files: recording events, waiting for them, copying memory |
 //! | `order` | left half of the picture: when the producer's event is needed, and the stream of a thread's last export |
 //! | `release` | right half of the picture: which work must be over before an owner is dropped, and whether it is over |
 //! | `graph` | what a graph holds as long as it can be launched |
-//! | `waiting` | deferred owners, and how their work is found to be over |
+//! | `deferred` | deferred owners, and how their work is found to be over |
+//! | `process` | whether this is a forked child, which can use neither driver nor locks |
 //! | `collector` | the thread that drops deferred owners |
 //! | `sleep` | how the collector sleeps and is woken |
 //! | `owner` | an owner that is dropped after its consumer's work |
-//! | `link` | the stream state of an exported buffer: ordering at export, release after use |
+//! | `state` | the stream state of an exported buffer: ordering at export, release after use |
 //! | `memory` | new device memory for copies |
-//! | `without_streams` | replacement of `link` in a build without the feature `streams`, which refuses what needs a driver |
+//! | `without_streams` | replacement of `state` in a build without the feature `streams`, which refuses exports that need a driver |
 //!
 //! # What is not covered
 //!
@@ -65,41 +66,45 @@ use core::{marker::PhantomData, num::NonZeroUsize};
 #[cfg(feature = "streams")]
 mod collector;
 #[cfg(feature = "streams")]
+pub(crate) mod context;
+#[cfg(feature = "streams")]
+pub(crate) mod deferred;
+#[cfg(feature = "streams")]
 pub(crate) mod driver;
 #[cfg(feature = "streams")]
 mod graph;
 #[cfg(feature = "streams")]
 mod library;
 #[cfg(feature = "streams")]
-pub(crate) mod link;
-#[cfg(feature = "streams")]
 pub(crate) mod memory;
 #[cfg(feature = "streams")]
 pub(crate) mod order;
 pub(crate) mod owner;
 #[cfg(feature = "streams")]
-pub(crate) mod place;
-#[cfg(feature = "streams")]
 mod primary;
+#[cfg(feature = "streams")]
+mod process;
 #[cfg(feature = "streams")]
 pub(crate) mod release;
 pub(crate) mod rules;
 #[cfg(feature = "streams")]
+pub(crate) mod session;
+#[cfg(feature = "streams")]
 mod sleep;
 #[cfg(feature = "streams")]
-pub(crate) mod visit;
-#[cfg(feature = "streams")]
-pub(crate) mod waiting;
+pub(crate) mod state;
 
 #[cfg(not(feature = "streams"))]
 #[path = "stream/without_streams.rs"]
-pub(crate) mod link;
+pub(crate) mod state;
 
 #[cfg(feature = "streams")]
 pub use collector::collect_in_background;
 #[doc(hidden)]
 #[cfg(feature = "streams")]
-pub use collector::look;
+pub use collector::sweep_all;
+#[cfg(feature = "streams")]
+pub use deferred::{Retained, captured, collect, limit, release_captured, retained};
 #[doc(hidden)]
 #[cfg(feature = "streams")]
 pub use driver::ENTRY_POINTS;
@@ -108,8 +113,6 @@ pub use driver::available;
 #[doc(hidden)]
 #[cfg(feature = "streams")]
 pub use primary::spare_events;
-#[cfg(feature = "streams")]
-pub use waiting::{Retained, captured, collect, limit, release_captured, retained};
 
 /// A CUDA or HIP stream, identified by its driver handle.
 ///
@@ -292,7 +295,7 @@ impl<S: ProducerStream + ?Sized> ProducerStream for &S {
     }
 }
 
-/// A stream as the driver knows it. It lives as long as the [`StreamRef`](crate::StreamRef) that it comes from.
+/// A stream as the driver knows it. It lives as long as the [`StreamRef`] that it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub(crate) struct Queue {
     pub(crate) handle: usize,
@@ -301,9 +304,9 @@ pub(crate) struct Queue {
 
 /// Marks an unspecified context: that of the stream, or the current context for a default stream. No context has this
 /// address, or the next two.
-const UNSAID: NonZeroUsize = NonZeroUsize::MIN;
+const UNSPECIFIED: NonZeroUsize = NonZeroUsize::MIN;
 /// Marks the primary context of the device.
-const PRIMARY: NonZeroUsize = UNSAID.saturating_add(1);
+const PRIMARY: NonZeroUsize = UNSPECIFIED.saturating_add(1);
 /// Marks a failed query: the driver failed when the data asked it for the stream. The handle is the error code.
 #[cfg(feature = "cudarc")]
 const FAILED: NonZeroUsize = PRIMARY.saturating_add(1);
@@ -313,14 +316,14 @@ impl Queue {
 
     /// A stream with CUDA's meaning of the number: a default stream is that of the current context.
     pub(crate) const fn new(handle: usize) -> Self {
-        let context = UNSAID;
+        let context = UNSPECIFIED;
         Self { handle, context }
     }
 
     pub(crate) const fn in_context(self, context: usize) -> Self {
         let context = match NonZeroUsize::new(context) {
             Some(context) => context,
-            None => UNSAID,
+            None => UNSPECIFIED,
         };
         Self { context, ..self }
     }
@@ -343,7 +346,7 @@ impl Queue {
 
     /// Whether its context is specified. If so, a default stream can differ from the default stream of the current context.
     pub(crate) fn is_placed(self) -> bool {
-        self.context != UNSAID
+        self.context != UNSPECIFIED
     }
 
     /// Whether `other` can name this stream: it is equal, or it has the handle without a context and this has no named context.
@@ -362,13 +365,13 @@ impl Queue {
 
     /// The context, if one is specified that is not the device's primary context.
     pub(crate) fn context(self) -> Option<usize> {
-        let is_named = ![UNSAID, PRIMARY].contains(&self.context);
+        let is_named = ![UNSPECIFIED, PRIMARY].contains(&self.context);
         is_named.then_some(self.context.get())
     }
 
     /// Replaces a stream that the data could not determine: borrowing memory has no way to return an error.
     #[cfg(feature = "cudarc")]
-    pub(crate) fn failed(code: i32) -> Self {
+    pub(crate) fn from_failure(code: i32) -> Self {
         Self {
             handle: usize::try_from(code).unwrap_or(0),
             context: FAILED,
@@ -377,7 +380,7 @@ impl Queue {
 
     /// The error code of the driver, if this replaces a stream that could not be determined.
     #[cfg(feature = "cudarc")]
-    pub(crate) fn failure(self) -> Option<i32> {
+    pub(crate) fn failure_code(self) -> Option<i32> {
         (self.context == FAILED).then_some(i32::try_from(self.handle).unwrap_or(0))
     }
 }

@@ -183,7 +183,8 @@ extern "C" fn sim_switch(what: *const c_char, on: i32) {
     with_world(|world| world.set_switch(&what, on != 0));
 }
 
-/// The next call that waits on the host is held until `sim_release`, two minutes at most.
+/// The next call that waits on the host is held until `sim_release`, two minutes at most. With the switch `hold-queries`, so is a
+/// query of an event.
 #[unsafe(no_mangle)]
 extern "C" fn sim_hold() {
     gate::hold();

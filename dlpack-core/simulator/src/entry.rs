@@ -60,7 +60,7 @@ pub(crate) fn call(
             return Err(Code::NOT_INITIALIZED);
         }
         Ok(match waits {
-            Waits::No => false,
+            Waits::No => world.is_switched("hold-queries") && entry.ends_with("EventQuery"),
             Waits::Yes => true,
             Waits::ForFree(address) => world.free_waits(*address),
             Waits::ForCopyTo(address) => world.block(*address).is_none(),

@@ -17,8 +17,8 @@ fn written_on(given: Option<Queue>, data: Option<Queue>) -> Result<Option<Queue>
         return Ok(given);
     };
     #[cfg(feature = "cudarc")]
-    if let Some(code) = data.failure() {
-        return Err(crate::stream::driver::failure("cudarc", code));
+    if let Some(code) = data.failure_code() {
+        return Err(crate::stream::driver::cuda_error("cudarc", code));
     }
     match given {
         Some(given) if !data.goes_by(given) => Err(Error::StreamConflict {

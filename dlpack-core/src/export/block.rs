@@ -391,7 +391,7 @@ unsafe fn stream_of_owner<O: Send + 'static>(context: *mut c_void) -> Option<Que
     let block = ManagerContext::<StreamOwner<O>>::from_raw(context).block;
     // SAFETY: by this function's contract the block is live and has this type.
     let owner = unsafe { &(*block).owner };
-    owner.link().queue()
+    owner.stream_state().queue()
 }
 
 impl<O> Drop for UnfinishedExport<O> {

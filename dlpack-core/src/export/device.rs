@@ -7,7 +7,7 @@ use crate::export::dims_storage::Capacity;
 use crate::export::finish::finish_without_owner;
 use crate::export::host_memory::copy_on_host;
 use crate::request::{Consumer, Plan, consumer::consumer_of, plan::TransferPath};
-use crate::stream::link::{Link, order};
+use crate::stream::state::{StreamState, order_streams};
 use crate::stream::{owner::StreamOwner, rules::Origin};
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
@@ -34,7 +34,7 @@ pub(crate) fn finish_on_device<O: Send + 'static>(
             let tensor = finish_without_owner(descriptor, plan, request);
             if let Some(origin) = origin {
                 // The owner is not needed. It is still dropped in its own context, and not while its stream captures.
-                drop(StreamOwner::new(owner, Link::new(origin)));
+                drop(StreamOwner::new(owner, StreamState::new(origin)));
             }
             tensor
         }
@@ -55,11 +55,14 @@ pub(crate) fn finish_in_stream_order<O: Send + 'static>(
 ) -> Result<Managed, Error> {
     let consumer = consumer_of(request, origin.device)?;
     let bytes = tensor.total_item_bytes();
-    let owner = StreamOwner::new(owner, Link::new(origin));
+    let owner = StreamOwner::new(owner, StreamState::new(origin));
     let mut block = UnfinishedExport::new(owner, Capacity::of_rank(tensor.rank()))?;
     // A tensor without elements has no pending work.
     if !tensor.data.is_null() {
-        block.owner_mut().link_mut().order(consumer, bytes)?;
+        block
+            .owner_mut()
+            .stream_state_mut()
+            .order_consumer(consumer, bytes)?;
     }
     Ok(block.into_streamed_tensor(tensor, plan))
 }
@@ -88,7 +91,7 @@ pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) ->
     if descriptor.data.is_null() {
         return Ok(());
     }
-    order(descriptor.device, descriptor.stream, consumer).map(|_| ())
+    order_streams(descriptor.device, descriptor.stream, consumer).map(|_| ())
 }
 
 /// Waits until the host may read an imported tensor that its producer ordered for the default stream.

@@ -9,11 +9,11 @@ use crate::export::{host_memory::copy_on_host, host_memory::export_copied_bytes}
 use crate::layout::shape_strides::ShapeStrides;
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer::consumer_of};
-use crate::stream::driver::{Driver, driver};
-use crate::stream::{Queue, memory::DeviceMemory, order::order, owner::StreamOwner};
-use crate::stream::{release::Release, rules::producer, visit::Capture};
+use crate::stream::driver::{Driver, find_driver};
+use crate::stream::{Queue, memory::DeviceMemory, order::order_streams, owner::StreamOwner};
+use crate::stream::{release::Release, rules::stream_of_producer, session::Capture};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
-use crate::{memory::aligned::AlignedBytes, stream::visit::capturing};
+use crate::{memory::aligned::AlignedBytes, stream::session::capture_error};
 
 /// Copies memory that the host cannot read.
 pub(super) fn copy_by_driver(
@@ -51,11 +51,11 @@ pub(super) fn copy_by_driver(
 /// The driver that makes the copy, and the stream that the copy has to follow.
 fn find_driver_and_stream(descriptor: &Descriptor<'_>) -> Result<(&'static Driver, Queue), Error> {
     let device = descriptor.device;
-    let stream = producer(device, descriptor.stream);
+    let stream = stream_of_producer(device, descriptor.stream);
     let (Some(api), Some(stream)) = (device.device_type.stream_api(), stream) else {
         return Err(Error::CannotCopy { device });
     };
-    Ok((driver(api)?, stream))
+    Ok((find_driver(api)?, stream))
 }
 
 /// Copies all bytes that a device tensor reaches to new host memory. Returns the device address of the first byte, and the host
@@ -71,14 +71,14 @@ fn copy_bytes_to_host(descriptor: &Descriptor<'_>) -> Result<(usize, AlignedByte
         return Ok((start, memory));
     }
     let (driver, stream) = find_driver_and_stream(descriptor)?;
-    let visit = driver.visit(descriptor.device)?;
-    if visit.find(stream)?.1 != Capture::No {
-        return capturing("data cannot be brought to the host while its stream captures");
+    let session = driver.begin_session(descriptor.device)?;
+    if session.enter_stream_context(stream)?.1 != Capture::No {
+        return capture_error("data cannot be brought to the host while its stream captures");
     }
     // SAFETY: the descriptor was checked: all items, and the bytes between the first and the last, lie in memory that is
     // borrowed for its lifetime. `memory` has `bytes` bytes, and only this function has it until the wait below ends.
-    unsafe { visit.copy_to_host(memory.as_mut_ptr(), start, bytes, stream.handle) }?;
-    match visit.synchronize(stream.handle) {
+    unsafe { session.copy_to_host(memory.as_mut_ptr(), start, bytes, stream.handle) }?;
+    match session.block_on_stream(stream.handle) {
         Ok(()) => Ok((start, memory)),
         Err(error) => {
             // The device may still be writing into the memory, so it is leaked instead of reused.
@@ -99,48 +99,53 @@ fn copy_bytes_on_device(
 ) -> Result<(usize, StreamOwner<DeviceMemory>), Error> {
     let device = descriptor.device;
     let Some((start, end)) = descriptor.bytes_reached() else {
-        return Ok((0, DeviceMemory::none(device).after(Release::Free, 0)));
+        return Ok((
+            0,
+            DeviceMemory::unallocated(device).free_after(Release::Free, 0),
+        ));
     };
     let (driver, own) = find_driver_and_stream(descriptor)?;
-    let visit = driver.visit(device)?;
-    let (here, writing) = visit.find(own)?;
+    let session = driver.begin_session(device)?;
+    let (here, writing) = session.enter_stream_context(own)?;
     // A consumer without a stream cannot wait for this copy. The copy then runs on the producer's stream, and is waited for
     // below.
     let reader = consumer.queue().unwrap_or(own);
-    let (there, reading) = visit.find(reader)?;
+    let (there, reading) = session.enter_stream_context(reader)?;
     if [writing, reading] != [Capture::No; 2] {
-        return capturing("a copy on the device needs memory, which cannot be had in a capture");
+        return capture_error(
+            "a copy on the device needs memory, which cannot be had in a capture",
+        );
     }
-    visit.leave()?;
-    order(device, descriptor.stream, consumer)?;
-    visit.enter(there.enter)?;
-    let (_, id) = visit.identify(reader, Some(there))?;
-    let release = Release::behind(&visit, consumer, there, id)?;
+    session.restore_context()?;
+    order_streams(device, descriptor.stream, consumer)?;
+    session.enter_context(there.to_enter)?;
+    let (_, id) = session.identify_stream(reader, Some(there))?;
+    let release = Release::after_consumer(&session, consumer, there, id)?;
     let bytes = end - start;
-    let memory = DeviceMemory::new(&visit, bytes, reader, there)?;
+    let memory = DeviceMemory::new(&session, bytes, reader, there)?;
     let (address, data) = (
         memory.address,
         memory.address + (descriptor.data.addr() - start),
     );
     // From here on the copy may be pending, so the memory is freed behind it, whatever fails.
-    let memory = memory.after(release, bytes);
+    let memory = memory.free_after(release, bytes);
     // SAFETY: the descriptor was checked: all items, and the bytes between them, lie in memory that is borrowed for its
     // lifetime. The new memory has as many bytes, and no other code has it.
-    unsafe { visit.copy_on_device(address, start, bytes, reader.handle) }?;
+    unsafe { session.copy_on_device(address, start, bytes, reader.handle) }?;
     if consumer.queue().is_none() {
-        visit.synchronize(reader.handle)?;
-    } else if (reader.handle, there.enter) != (own.handle, here.enter) {
+        session.block_on_stream(reader.handle)?;
+    } else if (reader.handle, there.to_enter) != (own.handle, here.to_enter) {
         // The copy does not keep the original alive. So the producer's stream, on which the original is next written or freed,
         // has to wait for the copy.
         let behind = || {
-            let mut event = visit.event()?;
-            visit.record(&mut event, reader.handle)?;
-            visit.enter(here.enter)?;
-            visit.wait(own.handle, &event)
+            let mut event = session.acquire_event()?;
+            session.record_event(&mut event, reader.handle)?;
+            session.enter_context(here.to_enter)?;
+            session.wait_for_event(own.handle, &event)
         };
         if let Err(error) = behind() {
-            visit.enter(there.enter)?;
-            visit.synchronize(reader.handle)?;
+            session.enter_context(there.to_enter)?;
+            session.block_on_stream(reader.handle)?;
             return Err(error);
         }
     }

@@ -45,8 +45,8 @@ use crate::element::{AnyBits, Plain};
 use crate::features::cudarc::with_restored_context;
 use crate::layout::Dims;
 use crate::request::Consumer;
-use crate::stream::driver::failure;
-use crate::stream::{Queue, link::order, release::Release, waiting::free_later};
+use crate::stream::driver::cuda_error;
+use crate::stream::{Queue, deferred::defer_free, release::Release, state::order_streams};
 use crate::{Device, DeviceType, Error, Managed, ProducerStream, StreamHandle, TensorRef};
 
 /// An element of a GPU array: a number type of which every bit pattern is a value, or an array of such numbers.
@@ -129,7 +129,7 @@ impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
         self.order_producer()?;
         let before = self.producer.unwrap_or(Queue::DEFAULT);
         let queue = stream.producer_stream().queue;
-        self.order_consumer(stream.context(), before, Consumer::on(queue))?;
+        self.order_consumer(stream.context(), before, Consumer::working_on(queue))?;
         let lent = with_restored_context(stream.context(), || self.wrap_slice(stream));
         let lent = lent.and_then(|lent| lent).map_err(driver_error)?;
         Ok(self.lent.insert(lent))
@@ -173,7 +173,7 @@ impl<T, L> DeviceArray<T, L> {
     ) -> Result<(), Error> {
         let ordered = with_restored_context(context, || {
             context.bind_to_thread().map_err(driver_error)?;
-            order(self.device, Some(before), consumer)
+            order_streams(self.device, Some(before), consumer)
         });
         ordered.map_err(driver_error)?.map(drop)
     }
@@ -199,7 +199,9 @@ impl<T, L> DeviceArray<T, L> {
     fn next_consumer(&self) -> Consumer {
         match self.producer {
             // The default streams of other contexts have no number that identifies them.
-            Some(queue) if queue.context().is_none() || queue.handle > 2 => Consumer::on(queue),
+            Some(queue) if queue.context().is_none() || queue.handle > 2 => {
+                Consumer::working_on(queue)
+            }
             _ => Consumer::Host,
         }
     }
@@ -210,14 +212,14 @@ impl<T, L> Drop for DeviceArray<T, L> {
         // A drop cannot return an error. If ordering failed, the tensor is released after all work of the device.
         let _ = self.order_producer();
         if let Some(tensor) = self.tensor.take().filter(|_| self.unordered) {
-            free_later(self.device, Release::AfterAll(None), tensor);
+            defer_free(self.device, Release::AfterAll(None), tensor);
         }
     }
 }
 
 /// Converts an error of `cudarc`.
 fn driver_error(DriverError(code): DriverError) -> Error {
-    failure("cudarc", code as i32)
+    cuda_error("cudarc", code as i32)
 }
 
 macro_rules! views {

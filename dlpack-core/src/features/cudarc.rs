@@ -114,7 +114,7 @@ pub(super) fn with_restored_context<R>(
 fn split_location<T>(found: Result<SliceLocation, DriverError>) -> (*mut T, Queue) {
     match found {
         Ok(found) => (with_exposed_provenance_mut(found.address), found.stream),
-        Err(DriverError(code)) => (core::ptr::null_mut(), Queue::failed(code as i32)),
+        Err(DriverError(code)) => (core::ptr::null_mut(), Queue::from_failure(code as i32)),
     }
 }
 

@@ -14,8 +14,8 @@ use core::time::Duration;
 use std::sync::OnceLock;
 use std::thread::{Builder, Thread, current, park, sleep};
 
+use crate::stream::deferred::{is_busy, sweep_owners};
 use crate::stream::sleep::collectors_sleep;
-use crate::stream::waiting::{is_busy, sweep};
 use crate::{device::StreamApi, error::check_memory};
 
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -35,25 +35,25 @@ static THREAD: OnceLock<Thread> = OnceLock::new();
 pub fn collect_in_background(on: bool) {
     ENABLED.store(on, Ordering::SeqCst);
     if on && is_busy() {
-        wake();
+        wake_collector();
     }
 }
 
 /// Starts the collector, or wakes it. Never blocks.
-pub(super) fn wake() {
+pub(super) fn wake_collector() {
     if cfg!(all(test, loom)) || !ENABLED.load(Ordering::SeqCst) {
         return;
     }
     match THREAD.get() {
-        None => start(),
-        Some(thread) if collectors_sleep().wake() => thread.unpark(),
+        None => start_collector(),
+        Some(thread) if collectors_sleep().end_sleep() => thread.unpark(),
         Some(_) => {}
     }
 }
 
 /// Starts the thread. A failure loses no owner, because `collect` drops owners too.
 #[cold]
-fn start() {
+fn start_collector() {
     static STARTED: AtomicBool = AtomicBool::new(false);
     if STARTED.swap(true, Ordering::SeqCst) {
         return;
@@ -61,35 +61,35 @@ fn start() {
     // The standard library aborts if it has no memory for a thread's bookkeeping, so check for more than that first.
     let thread = check_memory(1 << 16).ok().and_then(|()| {
         let thread = Builder::new().name("dlpack-collector".into());
-        thread.spawn(run).ok()
+        thread.spawn(run_collector).ok()
     });
     if thread.is_none() {
         STARTED.store(false, Ordering::SeqCst);
     }
 }
 
-fn run() {
+fn run_collector() {
     // Set before the first sweep, so that an owner deferred after that sweep wakes this thread.
     drop(THREAD.set(current()));
     let mut pause = SHORTEST;
     loop {
         let has_work = || is_busy() && ENABLED.load(Ordering::SeqCst);
-        collectors_sleep().until(has_work, || {
+        collectors_sleep().sleep_until(has_work, || {
             park();
             pause = SHORTEST;
         });
         sleep(pause);
         pause = LONGEST.min(pause * 2);
         if ENABLED.load(Ordering::SeqCst) {
-            look();
+            sweep_all();
         }
     }
 }
 
 /// Runs one sweep of the collector, for both drivers.
 #[doc(hidden)]
-pub fn look() {
+pub fn sweep_all() {
     [StreamApi::Cuda, StreamApi::Hip]
         .into_iter()
-        .for_each(sweep);
+        .for_each(sweep_owners);
 }

@@ -11,8 +11,9 @@ use core::ptr;
 use std::sync::OnceLock;
 
 use crate::stream::library::{CUDA, HIP, OpenLibrary};
-use crate::stream::primary::Primaries;
-use crate::stream::visit::{NON_BLOCKING, NOT_SUPPORTED, aside};
+use crate::stream::primary::PrimaryContexts;
+use crate::stream::process::remember_process;
+use crate::stream::session::{NON_BLOCKING, NOT_SUPPORTED, run_in_hook};
 use crate::{Device, Error, device::StreamApi, error::check_memory, error::text};
 
 /// `CUDA_ERROR_NOT_READY`, `hipErrorNotReady`.
@@ -34,7 +35,7 @@ macro_rules! entry_points {
         hip optional { $($late:ident($($late_arg:ty),*) = $late_symbol:literal;)* }
     ) => {
         /// Functions that both APIs have.
-        struct Calls {
+        struct CommonCalls {
             $($both: unsafe extern "C" fn($($both_arg),*) -> c_int,)*
             $($maybe: Option<unsafe extern "C" fn($($maybe_arg),*) -> c_int>,)*
         }
@@ -51,47 +52,47 @@ macro_rules! entry_points {
             $(pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> c_int>,)*
         }
 
-        impl Calls {
-            fn find(library: &OpenLibrary, api: StreamApi) -> Result<Self, Error> {
+        impl CommonCalls {
+            fn find_primary(library: &OpenLibrary, api: StreamApi) -> Result<Self, Error> {
                 let name = |cuda, hip| match api { StreamApi::Cuda => cuda, StreamApi::Hip => hip };
                 Ok(Self {
                     $(
                         // SAFETY: each is declared with the arguments that the API documents for it.
-                        $both: unsafe { library.find(name($both_cuda, $both_hip)) }?,
+                        $both: unsafe { library.find_function(name($both_cuda, $both_hip)) }?,
                     )*
                     $(
                         // SAFETY: each optional function is declared with the arguments that the API documents for it.
-                        $maybe: unsafe { library.find(name($maybe_cuda, $maybe_hip)) }.ok(),
+                        $maybe: unsafe { library.find_function(name($maybe_cuda, $maybe_hip)) }.ok(),
                     )*
                 })
             }
         }
 
         impl CudaCalls {
-            fn find(library: &OpenLibrary) -> Result<Self, Error> {
+            fn find_primary(library: &OpenLibrary) -> Result<Self, Error> {
                 Ok(Self {
                     $(
                         // SAFETY: each is declared with the arguments that the API documents for it.
-                        $cuda: unsafe { library.find($cuda_symbol) }?,
+                        $cuda: unsafe { library.find_function($cuda_symbol) }?,
                     )*
                     $(
                         // SAFETY: each optional function is declared with the arguments that the API documents for it.
-                        $more: unsafe { library.find($more_symbol) }.ok(),
+                        $more: unsafe { library.find_function($more_symbol) }.ok(),
                     )*
                 })
             }
         }
 
         impl HipCalls {
-            fn find(library: &OpenLibrary) -> Result<Self, Error> {
+            fn find_primary(library: &OpenLibrary) -> Result<Self, Error> {
                 Ok(Self {
                     $(
                         // SAFETY: each is declared with the arguments that the API documents for it.
-                        $hip: unsafe { library.find($hip_symbol) }?,
+                        $hip: unsafe { library.find_function($hip_symbol) }?,
                     )*
                     $(
                         // SAFETY: each optional function is declared with the arguments that the API documents for it.
-                        $late: unsafe { library.find($late_symbol) }.ok(),
+                        $late: unsafe { library.find_function($late_symbol) }.ok(),
                     )*
                 })
             }
@@ -104,7 +105,7 @@ macro_rules! entry_points {
             pub(super) unsafe fn $both(&self, $($name: $both_arg),*) -> Result<(), Error> {
                 // SAFETY: the caller meets the conditions of the API; the pointer was looked up by its documented name.
                 let code = unsafe { (self.calls.$both)($($name),*) };
-                self.check(match self.api { StreamApi::Cuda => $both_cuda, StreamApi::Hip => $both_hip }, code)
+                self.check_code(match self.api { StreamApi::Cuda => $both_cuda, StreamApi::Hip => $both_hip }, code)
             }
         )* $(
             /// Calls the function. `false` if the driver does not have it or does not support it.
@@ -120,7 +121,7 @@ macro_rules! entry_points {
                 match unsafe { call($($part),*) } {
                     NOT_SUPPORTED => Ok(false),
                     code => self
-                        .check(match self.api { StreamApi::Cuda => $maybe_cuda, StreamApi::Hip => $maybe_hip }, code)
+                        .check_code(match self.api { StreamApi::Cuda => $maybe_cuda, StreamApi::Hip => $maybe_hip }, code)
                         .map(|()| true),
                 }
             }
@@ -202,13 +203,13 @@ entry_points! {
 /// A driver that was found and initialized.
 pub(crate) struct Driver {
     pub(super) api: StreamApi,
-    calls: Calls,
-    pub(super) own: Own,
-    pub(super) primaries: Primaries,
+    calls: CommonCalls,
+    pub(super) api_calls: ApiCalls,
+    pub(super) primaries: PrimaryContexts,
 }
 
 /// Functions that the APIs do not have in common.
-pub(super) enum Own {
+pub(super) enum ApiCalls {
     Cuda(CudaCalls),
     /// The second field is `hipGetErrorName`, if the library has it.
     Hip(
@@ -219,9 +220,9 @@ pub(super) enum Own {
 
 /// The error for a CUDA failure that another crate reports.
 #[cfg(feature = "cudarc")]
-pub(crate) fn failure(call: &str, code: c_int) -> Error {
-    match driver(StreamApi::Cuda) {
-        Ok(driver) => driver.failed(call, code),
+pub(crate) fn cuda_error(call: &str, code: c_int) -> Error {
+    match find_driver(StreamApi::Cuda) {
+        Ok(driver) => driver.error_from_code(call, code),
         Err(error) => error,
     }
 }
@@ -247,19 +248,19 @@ pub fn available(device: Device) -> Result<(), Error> {
     let Some(api) = device.device_type.stream_api() else {
         return Ok(());
     };
-    driver(api).map(|_| ())
+    find_driver(api).map(|_| ())
 }
 
 /// The driver of an API. A failed search is remembered. A driver that was found but could not be initialized is tried
 /// again, because a device may be ready later.
-pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
+pub(crate) fn find_driver(api: StreamApi) -> Result<&'static Driver, Error> {
     let driver = &DRIVERS[api as usize];
     let mut failed = None;
     if driver.get().is_none() {
         // Far more than the names and errors of libraries take. A lack of memory is not remembered.
         check_memory(1 << 16)?;
         // Loading is slow, so other threads run meanwhile. If two threads load it, the second `set` is ignored.
-        aside(&mut || match Driver::load(api) {
+        run_in_hook(&mut || match Driver::load(api) {
             Err(error @ Error::DriverFailed { .. }) => failed = Some(error),
             found => drop(driver.set(found)),
         });
@@ -274,7 +275,7 @@ pub(crate) fn driver(api: StreamApi) -> Result<&'static Driver, Error> {
 static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
 
 /// The driver of an API, if it was loaded before.
-pub(super) fn loaded(api: StreamApi) -> Option<&'static Driver> {
+pub(super) fn loaded_driver(api: StreamApi) -> Option<&'static Driver> {
     DRIVERS[api as usize].get()?.as_ref().ok()
 }
 
@@ -285,13 +286,13 @@ impl Driver {
             StreamApi::Hip => HIP,
         };
         let library = OpenLibrary::open(&search)?;
-        let calls = Calls::find(&library, api)?;
-        let own = match api {
-            StreamApi::Cuda => Own::Cuda(CudaCalls::find(&library)?),
+        let calls = CommonCalls::find_primary(&library, api)?;
+        let api_calls = match api {
+            StreamApi::Cuda => ApiCalls::Cuda(CudaCalls::find_primary(&library)?),
             StreamApi::Hip => {
                 // SAFETY: the field has the signature that HIP documents for `hipGetErrorName`.
-                let error_name = unsafe { library.find("hipGetErrorName") };
-                Own::Hip(HipCalls::find(&library)?, error_name.ok())
+                let error_name = unsafe { library.find_function("hipGetErrorName") };
+                ApiCalls::Hip(HipCalls::find_primary(&library)?, error_name.ok())
             }
         };
         // The library stays loaded, because its functions are called until the process ends.
@@ -299,12 +300,21 @@ impl Driver {
         let driver = Self {
             api,
             calls,
-            own,
-            primaries: Primaries::new(),
+            api_calls,
+            primaries: PrimaryContexts::new(),
         };
         // SAFETY: `init` may be called at any time; 0 is its only valid flag.
         unsafe { driver.init(0) }?;
+        remember_process();
         Ok(driver)
+    }
+
+    /// The functions that only CUDA has, if this is its driver.
+    pub(super) fn cuda_calls(&self) -> Option<&CudaCalls> {
+        match &self.api_calls {
+            ApiCalls::Cuda(calls) => Some(calls),
+            ApiCalls::Hip(..) => None,
+        }
     }
 
     /// Whether an event has happened.
@@ -312,29 +322,29 @@ impl Driver {
     /// # Safety
     ///
     /// `event` is a live event of this driver.
-    pub(super) unsafe fn query(&self, event: Handle) -> Result<bool, Error> {
-        let (symbol, query) = match &self.own {
-            Own::Cuda(calls) => ("cuEventQuery", calls.query),
-            Own::Hip(calls, _) => ("hipEventQuery", calls.query),
+    pub(super) unsafe fn is_event_over(&self, event: Handle) -> Result<bool, Error> {
+        let (symbol, query) = match &self.api_calls {
+            ApiCalls::Cuda(calls) => ("cuEventQuery", calls.query),
+            ApiCalls::Hip(calls, _) => ("hipEventQuery", calls.query),
         };
         // SAFETY: same contract as this function's: `event` is a live event of this driver.
         let outcome = unsafe { query(event) };
         if outcome == NOT_READY {
             return Ok(false);
         }
-        self.check(symbol, outcome).map(|()| true)
+        self.check_code(symbol, outcome).map(|()| true)
     }
 
     /// Converts a return code into an error that names the function.
-    pub(super) fn check(&self, symbol: &'static str, code: c_int) -> Result<(), Error> {
+    pub(super) fn check_code(&self, symbol: &'static str, code: c_int) -> Result<(), Error> {
         if code == 0 {
             return Ok(());
         }
-        Err(self.failed(symbol.trim_end_matches("_v2"), code))
+        Err(self.error_from_code(symbol.trim_end_matches("_v2"), code))
     }
 
     #[cold]
-    fn failed(&self, call: &str, code: c_int) -> Error {
+    fn error_from_code(&self, call: &str, code: c_int) -> Error {
         let error = || {
             Ok(Error::DriverFailed {
                 call: text(call)?,
@@ -348,16 +358,16 @@ impl Driver {
     /// The driver's name for an error code.
     fn name_of(&self, code: c_int) -> Result<String, Error> {
         let mut name = ptr::null();
-        match &self.own {
-            Own::Cuda(calls) => {
+        match &self.api_calls {
+            ApiCalls::Cuda(calls) => {
                 if let Some(error_name) = calls.error_name {
                     // SAFETY: `name` is valid for writing; the driver writes null for an unknown code.
                     unsafe { error_name(code, &raw mut name) };
                 }
             }
             // SAFETY: the function accepts any code.
-            Own::Hip(_, Some(error_name)) => name = unsafe { error_name(code) },
-            Own::Hip(_, None) => {}
+            ApiCalls::Hip(_, Some(error_name)) => name = unsafe { error_name(code) },
+            ApiCalls::Hip(_, None) => {}
         }
         if name.is_null() {
             return text("an unknown error");
@@ -368,53 +378,53 @@ impl Driver {
     }
 
     /// The current context of this thread, or in HIP its device, so that it can be restored.
-    pub(super) fn current(&self) -> Result<usize, Error> {
-        match &self.own {
-            Own::Cuda(calls) => {
+    pub(super) fn query_current_context(&self) -> Result<usize, Error> {
+        match &self.api_calls {
+            ApiCalls::Cuda(calls) => {
                 let mut context = ptr::null_mut();
                 // SAFETY: `context` is valid for writing the result.
                 let code = unsafe { (calls.context)(&raw mut context) };
-                self.check("cuCtxGetCurrent", code)?;
+                self.check_code("cuCtxGetCurrent", code)?;
                 Ok(context.addr())
             }
-            Own::Hip(calls, _) => {
+            ApiCalls::Hip(calls, _) => {
                 let mut device = 0;
                 // SAFETY: `device` is valid for writing the result.
                 let code = unsafe { (calls.device)(&raw mut device) };
-                self.check("hipGetDevice", code)?;
+                self.check_code("hipGetDevice", code)?;
                 Ok(usize::try_from(device).unwrap_or(0))
             }
         }
     }
 
-    pub(super) fn set_current(&self, context: usize) -> Result<(), Error> {
-        match &self.own {
-            Own::Cuda(calls) => {
+    pub(super) fn set_current_context(&self, context: usize) -> Result<(), Error> {
+        match &self.api_calls {
+            ApiCalls::Cuda(calls) => {
                 // SAFETY: the context is null, was current before, is a live stream's, or is a primary context that we retained.
                 let code = unsafe { (calls.set_context)(ptr::without_provenance_mut(context)) };
-                self.check("cuCtxSetCurrent", code)
+                self.check_code("cuCtxSetCurrent", code)
             }
-            Own::Hip(calls, _) => {
+            ApiCalls::Hip(calls, _) => {
                 // SAFETY: HIP takes any number and returns an error for an invalid device.
                 let code = unsafe { (calls.set_device)(c_int::try_from(context).unwrap_or(-1)) };
-                self.check("hipSetDevice", code)
+                self.check_code("hipSetDevice", code)
             }
         }
     }
 
     /// Calls `work` with a new non-blocking stream of the current context, then destroys the stream. Work that was queued on
     /// it continues. In HIP, `work` gets the default stream.
-    pub(super) fn beside<R>(
+    pub(super) fn with_new_stream<R>(
         &self,
         work: impl FnOnce(usize) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let Own::Cuda(calls) = &self.own else {
+        let Some(calls) = self.cuda_calls() else {
             return work(0);
         };
         let mut stream = ptr::null_mut();
         // SAFETY: `stream` is valid for writing the result.
         let code = unsafe { (calls.create_stream)(&raw mut stream, NON_BLOCKING) };
-        self.check("cuStreamCreate", code)?;
+        self.check_code("cuStreamCreate", code)?;
         let done = work(stream.addr());
         // A failure is ignored: nothing is left to clean up.
         // SAFETY: the stream was created in this function and is destroyed once.

@@ -3,16 +3,19 @@
 //! Where the driver knows user objects (CUDA 11.3, and HIP), the graph under capture gets one, and with it a reference that
 //! defers the owner. The driver releases it when the graph and everything made from it are gone, and in CUDA when its
 //! launches are over too. It does so on a thread of its own, on which driver calls are forbidden and no code should block. So
-//! no owner is dropped there: owners wait in [`waiting`](crate::stream::waiting), and the next sweep finds that the
+//! no owner is dropped there: owners wait in [`deferred`](crate::stream::deferred), and the next sweep finds that the
 //! reference was released.
-#![expect(unsafe_code, reason = "hands a hold to the driver, and has it back")]
+#![expect(
+    unsafe_code,
+    reason = "gives the driver a reference count, and takes it back"
+)]
 
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::stream::driver::{Handle, Own};
-use crate::stream::visit::{Visit, capturing, raw};
-use crate::stream::{collector::wake, place::Place, release::Release};
+use crate::stream::driver::{ApiCalls, Handle};
+use crate::stream::session::{DriverSession, capture_error, handle_of};
+use crate::stream::{collector::wake_collector, context::StreamContext, release::Release};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, memory::counted::Counted, sync::statics};
 
@@ -26,29 +29,29 @@ const ADD: u32 = 0;
 const ACTIVE: i32 = 1;
 
 /// What the release waits for, and the reference that a graph shares until it is gone.
-pub(crate) struct After {
+pub(crate) struct ReleaseTerms {
     pub(crate) release: Release,
     pub(crate) graph: Option<Counted>,
 }
 
-impl From<Release> for After {
+impl From<Release> for ReleaseTerms {
     fn from(release: Release) -> Self {
         let graph = None;
         Self { release, graph }
     }
 }
 
-impl Visit {
+impl DriverSession {
     /// The condition for a consumer with a capturing stream of the current context: first the graph must be gone, then `then`
     /// applies. A driver that cannot tell when a graph is gone leaves that to the user.
-    pub(super) fn captured(&self, stream: usize, then: Release) -> After {
-        let then = match (&self.driver.own, then) {
+    pub(super) fn release_after_graph(&self, stream: usize, then: Release) -> ReleaseTerms {
+        let then = match (&self.driver.api_calls, then) {
             // Launches of the graph may still be running, on any stream.
-            (Own::Hip(..), Release::Free | Release::AfterOwn) => Release::AfterAll(None),
+            (ApiCalls::Hip(..), Release::Free | Release::AfterOwn) => Release::AfterAll(None),
             _ => then,
         };
-        match self.held_by_graph(stream) {
-            Ok(Some(hold)) => After {
+        match self.share_with_graph(stream) {
+            Ok(Some(hold)) => ReleaseTerms {
                 release: then,
                 graph: Some(hold),
             },
@@ -68,7 +71,7 @@ impl Visit {
         // SAFETY: the stream lives, and all pointers are valid for writing the results.
         let known = unsafe {
             (self.driver).capture_graph(
-                raw(stream),
+                handle_of(stream),
                 &raw mut status,
                 &raw mut id,
                 &raw mut graph,
@@ -83,26 +86,26 @@ impl Visit {
     /// that too, but it must be created in the stream's context, which cannot be queried during a capture.
     pub(super) fn join_capture(
         &self,
-        (here, producer): (Place, usize),
-        (there, reader): (Place, usize),
+        (here, producer): (StreamContext, usize),
+        (there, reader): (StreamContext, usize),
     ) -> Result<(), Error> {
-        self.enter(here.enter)?;
+        self.enter_context(here.to_enter)?;
         let Some((_, nodes, count)) = self.captured_graph(producer)? else {
-            return capturing("the driver cannot order two streams that capture");
+            return capture_error("the driver cannot order two streams that capture");
         };
         if count == 0 {
             return Ok(());
         }
-        self.enter(there.enter)?;
+        self.enter_context(there.to_enter)?;
         // SAFETY: `reader` is a stream of the capture that `nodes` belong to, and `producer` was not used since the query.
-        match unsafe { (self.driver).join_capture(raw(reader), nodes, count, ADD) }? {
+        match unsafe { (self.driver).join_capture(handle_of(reader), nodes, count, ADD) }? {
             true => Ok(()),
-            false => capturing("the driver cannot order two streams that capture"),
+            false => capture_error("the driver cannot order two streams that capture"),
         }
     }
 
     /// Creates a reference count that the graph under capture on this stream shares.
-    fn held_by_graph(&self, stream: usize) -> Result<Option<Counted>, Error> {
+    fn share_with_graph(&self, stream: usize) -> Result<Option<Counted>, Error> {
         let no_memory = |((), bytes)| Error::OutOfMemory { bytes };
         let Some((graph, ..)) = self.captured_graph(stream)? else {
             return Ok(None);
@@ -110,8 +113,10 @@ impl Visit {
         let hold = Counted::new(()).map_err(no_memory)?;
         let theirs = hold.clone().into_raw();
         let mut object = ptr::null_mut();
-        // SAFETY: `object` is valid for writing; `end` takes back `theirs`, and the driver calls it once.
-        let made = unsafe { (self.driver).object_create(&raw mut object, theirs, end, 1, NO_SYNC) };
+        // SAFETY: `object` is valid for writing; `release_from_graph` takes back `theirs`, and the driver calls it once.
+        let made = unsafe {
+            (self.driver).object_create(&raw mut object, theirs, release_from_graph, 1, NO_SYNC)
+        };
         if made != Ok(true) {
             // SAFETY: no object was made, so the driver does not have `theirs`, and it is taken back once.
             drop(unsafe { Counted::from_raw(theirs) });
@@ -120,7 +125,7 @@ impl Visit {
         // SAFETY: `graph` is under capture, when user objects may be added, and we own the reference that is moved.
         let given = unsafe { (self.driver).graph_takes(graph, object, 1, MOVE) };
         if given != Ok(true) {
-            // SAFETY: the move failed, so we still own the only reference on the object. The driver calls `end`.
+            // SAFETY: the move failed, so we still own the only reference on the object. The driver calls `release_from_graph`.
             let _ = unsafe { (self.driver).object_release(object, 1) };
             return Ok(None);
         }
@@ -129,36 +134,37 @@ impl Visit {
 }
 
 /// Whether the graph still holds the other reference.
-pub(super) fn reads(hold: &Counted) -> bool {
+pub(super) fn graph_exists(hold: &Counted) -> bool {
     hold.reference_count() > 1
 }
 
 statics! {
-    /// Whether a graph is gone since the last call of `is_any_gone`.
+    /// Whether a graph is gone since the last call of `take_gone_mark`.
     static GONE: AtomicBool = AtomicBool::new(false);
 }
 
 /// Marks that a graph is gone. Callable on any thread, including the driver's, where driver calls are forbidden.
 ///
-/// This is a swap instead of a store, so that the next `is_any_gone` is ordered after every thread that has set the mark, not
+/// This is a swap instead of a store, so that the next `take_gone_mark` is ordered after every thread that has set the mark, not
 /// only after the last one. Otherwise it could clear the mark and not see that a reference was released.
-pub(super) fn a_graph_is_gone() {
+fn mark_graph_gone() {
     GONE.swap(true, Ordering::Release);
 }
 
-/// Whether `is_any_gone` would return `true`; does not clear the mark.
-pub(super) fn may_be_gone() -> bool {
+/// Whether a graph is gone since the last call of `take_gone_mark`. Does not clear the mark.
+pub(super) fn has_gone_mark() -> bool {
     GONE.load(Ordering::Relaxed)
 }
 
-pub(super) fn is_any_gone() -> bool {
+/// Clears the mark that a graph is gone, and returns whether it was set.
+pub(super) fn take_gone_mark() -> bool {
     GONE.swap(false, Ordering::Acquire)
 }
 
 /// Called by the driver to release the reference of a graph.
-pub(super) extern "C" fn end(hold: *mut c_void) {
-    // SAFETY: `hold` comes from `into_raw` in `held_by_graph`, and the driver calls this once.
+pub(super) extern "C" fn release_from_graph(hold: *mut c_void) {
+    // SAFETY: `hold` comes from `into_raw` in `share_with_graph`, and the driver calls this once.
     drop(unsafe { Counted::from_raw(hold) });
-    a_graph_is_gone();
-    wake();
+    mark_graph_gone();
+    wake_collector();
 }

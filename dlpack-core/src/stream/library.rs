@@ -61,16 +61,16 @@ impl OpenLibrary {
         };
         // Two copies of a runtime do not know each other's streams, so a library that is loaded already is preferred.
         for name in &candidates {
-            if let Some(library) = loaded(name) {
+            if let Some(library) = open_if_loaded(name) {
                 let name = name.clone();
                 return Ok(Self { library, name });
             }
         }
         let mut failures = Vec::new();
         for name in candidates {
-            match load(&name, by_name) {
+            match load_library(&name, by_name) {
                 Ok(library) => return Ok(Self { library, name }),
-                Err(error) => failures.push(why(&name, &error)),
+                Err(error) => failures.push(describe_failure(&name, &error)),
             }
         }
         Err(Error::NoDriver {
@@ -84,15 +84,15 @@ impl OpenLibrary {
     /// # Safety
     ///
     /// `F` is the function pointer type of this function.
-    pub(super) unsafe fn find<F: Copy>(&self, symbol: &'static str) -> Result<F, Error> {
+    pub(super) unsafe fn find_function<F: Copy>(&self, symbol: &'static str) -> Result<F, Error> {
         const { assert!(size_of::<F>() == size_of::<*const c_void>()) };
-        let address = self.address(symbol)?;
+        let address = self.find_address(symbol)?;
         // SAFETY: `address` is a function's address, `F` has a pointer's size, and the caller guarantees that `F` is its type.
         Ok(unsafe { transmute_copy(&address) })
     }
 
     /// The address of a function; not generic, so that it is compiled once.
-    fn address(&self, symbol: &'static str) -> Result<NonNull<c_void>, Error> {
+    fn find_address(&self, symbol: &'static str) -> Result<NonNull<c_void>, Error> {
         // SAFETY: the address of a symbol is read as an untyped pointer, which every symbol's address is.
         let found = unsafe { self.library.get::<*mut c_void>(symbol.as_bytes()) };
         let address = found.ok().and_then(|address| NonNull::new(*address));
@@ -105,7 +105,7 @@ impl OpenLibrary {
 
 /// The message of the system. Since version 0.9, an error of `libloading` has that as its source, behind its own message.
 /// Windows does not name the library, so its name is added.
-fn why(name: &OsString, error: &dyn core::error::Error) -> String {
+fn describe_failure(name: &OsString, error: &dyn core::error::Error) -> String {
     let (name, why) = (
         name.to_string_lossy(),
         format!("{}", error.source().unwrap_or(error)),
@@ -118,7 +118,7 @@ fn why(name: &OsString, error: &dyn core::error::Error) -> String {
 }
 
 /// Loads a library, by one of the default names or by the path from the environment.
-fn load(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
+fn load_library(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
     #[cfg(windows)]
     if by_name && name == "nvcuda.dll" {
         use libloading::os::windows;
@@ -135,7 +135,7 @@ fn load(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
 
 /// Opens a library if it is loaded already.
 #[cfg(unix)]
-fn loaded(name: &OsString) -> Option<Library> {
+fn open_if_loaded(name: &OsString) -> Option<Library> {
     use core::ffi::c_int;
 
     use libloading::os::unix;
@@ -148,7 +148,7 @@ fn loaded(name: &OsString) -> Option<Library> {
 }
 
 #[cfg(windows)]
-fn loaded(name: &OsString) -> Option<Library> {
+fn open_if_loaded(name: &OsString) -> Option<Library> {
     let library = libloading::os::windows::Library::open_already_loaded(name);
     Some(library.ok()?.into())
 }

@@ -1,19 +1,19 @@
 //! Device memory for copies.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
-use crate::stream::driver::{Driver, Own, driver};
-use crate::stream::link::Link;
+use crate::stream::deferred::defer_free;
+use crate::stream::driver::{ApiCalls, Driver, find_driver};
 use crate::stream::owner::StreamOwner;
-use crate::stream::visit::{Visit, raw};
-use crate::stream::waiting::free_later;
-use crate::stream::{Queue, place::Place, release::Release, rules::Origin};
+use crate::stream::session::{DriverSession, handle_of};
+use crate::stream::state::StreamState;
+use crate::stream::{Queue, context::StreamContext, release::Release, rules::Origin};
 use crate::{Device, Error};
 
 /// Device memory that core allocated through the driver.
 ///
 /// | | allocated | freed |
 /// |---|---|---|
-/// | a device with memory pools | in the order of the stream that uses it first | CUDA: at once, when no work uses it any more. HIP waits for the device there, but not if it is freed on the default stream |
+/// | a device with memory pools | in the order of the stream that uses it first | CUDA: at once, when no work uses it any more. HIP: on the default stream, since another free waits for the device |
 /// | any other, or a stream of another device | by a call that can wait for the device | by a call that can wait for the device |
 pub(crate) struct DeviceMemory {
     device: Device,
@@ -23,7 +23,7 @@ pub(crate) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    pub(crate) const fn none(device: Device) -> Self {
+    pub(crate) const fn unallocated(device: Device) -> Self {
         Self {
             device,
             address: 0,
@@ -31,50 +31,50 @@ impl DeviceMemory {
         }
     }
 
-    /// Allocates memory for work on a stream in this place, and enters the place. The address is a multiple of 256.
+    /// Allocates memory for work on a stream of this context, and makes that context current. The address is a multiple of 256.
     pub(crate) fn new(
-        visit: &Visit,
+        session: &DriverSession,
         bytes: usize,
         stream: Queue,
-        there: Place,
+        there: StreamContext,
     ) -> Result<Self, Error> {
-        let device = visit.device;
-        visit.enter(there.enter)?;
+        let device = session.device;
+        session.enter_context(there.to_enter)?;
         let mut address = 0;
-        let stream = raw(stream.handle);
+        let stream = handle_of(stream.handle);
         // The pool is that of the stream's device. It may have to grow, and other threads may capture meanwhile.
-        visit.relax()?;
-        let pooled = visit.device_of_now()? == device.device_id
+        session.relax_capture_mode()?;
+        let pooled = session.current_device()? == device.device_id
             // SAFETY: `address` is valid for writing, and the stream lives.
-            && unsafe { visit.driver.allocate_ordered(&raw mut address, bytes, stream) }?;
+            && unsafe { session.driver.allocate_ordered(&raw mut address, bytes, stream) }?;
         if !pooled {
-            visit.enter(visit.primary()?.enter)?;
+            session.enter_context(session.primary_context()?.to_enter)?;
             // SAFETY: `address` is valid for writing the result.
-            visit.blocking(|| unsafe { visit.driver.allocate(&raw mut address, bytes) })?;
+            session.run_blocking(|| unsafe { session.driver.allocate(&raw mut address, bytes) })?;
         }
         let memory = Self {
             device,
             address,
             pooled,
         };
-        visit.enter(there.enter).map(|()| memory)
+        session.enter_context(there.to_enter).map(|()| memory)
     }
 
     /// Defers the free until the release condition is met: the driver may or may not wait for work that still uses the memory.
-    pub(crate) fn after(self, release: Release, bytes: usize) -> StreamOwner<Self> {
-        let link = Link::new(Origin::unsaid(self.device)).after(release, bytes);
+    pub(crate) fn free_after(self, release: Release, bytes: usize) -> StreamOwner<Self> {
+        let link = StreamState::new(Origin::of_device(self.device)).with_release(release, bytes);
         StreamOwner::new(self, link)
     }
 
-    fn free(&self, driver: &'static Driver) -> Result<(), Error> {
-        let visit = driver.visit(self.device)?;
-        visit.enter(visit.primary()?.enter)?;
-        if let (true, Own::Hip(..)) = (self.pooled, &driver.own) {
+    fn free_memory(&self, driver: &'static Driver) -> Result<(), Error> {
+        let session = driver.begin_session(self.device)?;
+        session.enter_context(session.primary_context()?.to_enter)?;
+        if let (true, ApiCalls::Hip(..)) = (self.pooled, &driver.api_calls) {
             // SAFETY: the address came from `allocate_ordered` and is freed once, here.
-            return unsafe { driver.free_ordered(self.address, raw(0)) }.map(drop);
+            return unsafe { driver.free_ordered(self.address, handle_of(0)) }.map(drop);
         }
         // SAFETY: the address came from the driver and is freed once, here.
-        visit.blocking(|| unsafe { driver.free(self.address) })
+        session.run_blocking(|| unsafe { driver.free(self.address) })
     }
 }
 
@@ -88,13 +88,17 @@ impl Drop for DeviceMemory {
         let Some(api) = device.device_type.stream_api() else {
             return;
         };
-        if address != 0 && driver(api).and_then(|driver| self.free(driver)).is_err() {
+        if address != 0
+            && find_driver(api)
+                .and_then(|driver| self.free_memory(driver))
+                .is_err()
+        {
             let again = Self {
                 device,
                 address,
                 pooled,
             };
-            free_later(device, Release::Free, again);
+            defer_free(device, Release::Free, again);
         }
     }
 }

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 use std::thread_local;
 
-use crate::stream::visit::{Capture, Visit, capturing};
-use crate::stream::waiting::{has_room, note, relieve};
-use crate::stream::{Queue, driver::driver, graph::After};
-use crate::stream::{release::Release, rules::producer};
+use crate::stream::deferred::{check_limit, limit_open_owners, record_named_stream};
+use crate::stream::session::{Capture, DriverSession, capture_error};
+use crate::stream::{Queue, driver::find_driver, graph::ReleaseTerms};
+use crate::stream::{release::Release, rules::stream_of_producer};
 use crate::{Device, Error, device::StreamApi, memory::counted::Counted, request::Consumer};
 
 /// Orders the consumer's work after the producer's, and returns what must be over before the memory is freed.
@@ -19,22 +19,22 @@ use crate::{Device, Error, device::StreamApi, memory::counted::Counted, request:
 ///
 /// Every error is returned before any stream is changed.
 // ERR-11
-pub(crate) fn order(
+pub(crate) fn order_streams(
     device: Device,
     queue: Option<Queue>,
     consumer: Consumer,
-) -> Result<After, Error> {
+) -> Result<ReleaseTerms, Error> {
     let Some(api) = device.device_type.stream_api() else {
         return Ok(Release::Free.into());
     };
     if consumer != Consumer::Host {
-        has_room()?;
+        check_limit()?;
     }
     if consumer == Consumer::Unordered {
         return Ok(Release::AfterAll(None).into());
     }
-    let Some(producer) = producer(device, queue) else {
-        return unpending(device, api, consumer);
+    let Some(producer) = stream_of_producer(device, queue) else {
+        return order_idle_memory(device, api, consumer);
     };
     let host = device.device_type.is_host_readable();
     let own = if host {
@@ -42,52 +42,54 @@ pub(crate) fn order(
     } else {
         Release::Free
     };
-    let both_default = consumer == Consumer::Legacy && consumer.is(producer);
+    let both_default = consumer == Consumer::Legacy && consumer.works_on(producer);
     if both_default && !host {
         // The default stream cannot capture. An owner that frees on it knows its context.
         return Ok(own.into());
     }
 
-    let driver = match driver(api) {
+    let driver = match find_driver(api) {
         // Without a driver no stream captures.
-        Err(_) if consumer.is(producer) && consumer != Consumer::PerThread => {
+        Err(_) if consumer.works_on(producer) && consumer != Consumer::PerThread => {
             return Ok(own.into());
         }
         found => found?,
     };
-    let visit = driver.visit(device)?;
+    let session = driver.begin_session(device)?;
     if both_default {
         // The current context, and with it the default stream, may be another one where this is dropped.
-        return Ok(Release::AfterDefault(visit.place(producer)?).into());
+        return Ok(Release::AfterDefault(session.query_context(producer)?).into());
     }
-    if matches!(consumer, Consumer::Stream(_)) && consumer.is(producer) {
+    if matches!(consumer, Consumer::Stream(_)) && consumer.works_on(producer) {
         // A stream of any context can be queried in any context.
-        if visit.now() == 0 {
-            visit.enter(visit.primary()?.enter)?;
+        if session.current_context() == 0 {
+            session.enter_context(session.primary_context()?.to_enter)?;
         }
-        return Ok(match captured_by(visit.capture(producer.handle)?)? {
-            Some(_) => visit.captured(producer.handle, own),
-            None => own.into(),
-        });
+        return Ok(
+            match active_capture(session.query_capture(producer.handle)?)? {
+                Some(_) => session.release_after_graph(producer.handle, own),
+                None => own.into(),
+            },
+        );
     }
-    let (known_here, capture) = visit.find_capture(producer)?;
-    let producing = captured_by(capture)?;
+    let (known_here, capture) = session.find_capture(producer)?;
+    let producing = active_capture(capture)?;
     let Some(reader) = consumer.queue() else {
         if producing.is_some() {
-            return capturing("the producer's stream captures, so the host cannot wait for it");
+            return capture_error("the producer's stream captures, so the host cannot wait for it");
         }
-        let here = visit.locate(producer, known_here, capture)?;
-        visit.enter(here.enter)?;
-        visit.synchronize(producer.handle)?;
-        relieve(api);
+        let here = session.resolve_context(producer, known_here, capture)?;
+        session.enter_context(here.to_enter)?;
+        session.block_on_stream(producer.handle)?;
+        limit_open_owners(api);
         return Ok(Release::Free.into());
     };
-    let (known_there, consuming) = visit.find_capture(reader)?;
-    let captured = captured_by(consuming)?;
+    let (known_there, consuming) = session.find_capture(reader)?;
+    let captured = active_capture(consuming)?;
     // The handles of default streams are the same in each context.
     let same = reader.handle == producer.handle
         && match (known_here, known_there) {
-            (Some(here), Some(there)) => here.enter == there.enter,
+            (Some(here), Some(there)) => here.to_enter == there.to_enter,
             _ => false,
         };
     if same && consumer == Consumer::Legacy {
@@ -95,89 +97,96 @@ pub(crate) fn order(
     }
 
     match (producing, captured) {
-        (Some(_), None) => capturing("the producer's stream captures and the consumer's does not"),
+        (Some(_), None) => {
+            capture_error("the producer's stream captures and the consumer's does not")
+        }
         (Some(own), Some(other)) if own != other => {
-            capturing("the streams of producer and consumer belong to two captures")
+            capture_error("the streams of producer and consumer belong to two captures")
         }
         (None, Some(_)) => {
-            let here = visit.locate(producer, known_here, capture)?;
-            let there = visit.locate(reader, known_there, consuming)?;
-            visit.enter(here.enter)?;
-            visit.synchronize(producer.handle)?;
-            visit.enter(there.enter)?;
-            let then = Release::AfterAll(Some(there.whole));
-            Ok(visit.captured(reader.handle, then))
+            let here = session.resolve_context(producer, known_here, capture)?;
+            let there = session.resolve_context(reader, known_there, consuming)?;
+            session.enter_context(here.to_enter)?;
+            session.block_on_stream(producer.handle)?;
+            session.enter_context(there.to_enter)?;
+            let then = Release::AfterAll(Some(there.to_record));
+            Ok(session.release_after_graph(reader.handle, then))
         }
         (Some(_), Some(_)) => {
-            let here = visit.locate(producer, known_here, capture)?;
-            let there = visit.locate(reader, known_there, consuming)?;
-            visit.enter(there.enter)?;
-            let after = visit.captured(reader.handle, Release::AfterAll(Some(there.whole)));
+            let here = session.resolve_context(producer, known_here, capture)?;
+            let there = session.resolve_context(reader, known_there, consuming)?;
+            session.enter_context(there.to_enter)?;
+            let after = session
+                .release_after_graph(reader.handle, Release::AfterAll(Some(there.to_record)));
             if !same {
-                visit.join_capture((here, producer.handle), (there, reader.handle))?;
+                session.join_capture((here, producer.handle), (there, reader.handle))?;
             }
             Ok(after)
         }
         (None, None) => {
-            let (there, id) = visit.identify(reader, known_there)?;
-            let release = Release::behind(&visit, consumer, there, id)?;
+            let (there, id) = session.identify_stream(reader, known_there)?;
+            let release = Release::after_consumer(&session, consumer, there, id)?;
             if !same {
-                let event = visit.end_of(producer, known_here)?;
-                visit.enter(there.enter)?;
-                visit.wait(reader.handle, &event)?;
+                let event = session.record_end_of_stream(producer, known_here)?;
+                session.enter_context(there.to_enter)?;
+                session.wait_for_event(reader.handle, &event)?;
             }
-            look_after(&visit, release, reader, api);
+            advance_deferred(&session, release, reader, api);
             Ok(release.into())
         }
     }
 }
 
 /// For memory without pending writes: there is nothing to order, but a graph may outlive the tensor.
-fn unpending(device: Device, api: StreamApi, consumer: Consumer) -> Result<After, Error> {
+fn order_idle_memory(
+    device: Device,
+    api: StreamApi,
+    consumer: Consumer,
+) -> Result<ReleaseTerms, Error> {
     // Without a driver no stream captures.
     let Some(reader) = consumer.queue() else {
         return Ok(Release::Free.into());
     };
-    let Ok(driver) = driver(api) else {
+    let Ok(driver) = find_driver(api) else {
         return Ok(Release::AfterAll(None).into());
     };
-    let visit = driver.visit(device)?;
-    let (known, capture) = visit.find_capture(reader)?;
+    let session = driver.begin_session(device)?;
+    let (known, capture) = session.find_capture(reader)?;
     if let Capture::Yes(_) = capture {
-        let there = visit.locate(reader, known, capture)?;
-        visit.enter(there.enter)?;
-        let then = Release::AfterAll(Some(there.whole));
-        return Ok(visit.captured(reader.handle, then));
+        let there = session.resolve_context(reader, known, capture)?;
+        session.enter_context(there.to_enter)?;
+        let then = Release::AfterAll(Some(there.to_record));
+        return Ok(session.release_after_graph(reader.handle, then));
     }
-    let (there, id) = visit.identify(reader, known)?;
-    visit.enter(there.enter)?;
-    let release = Release::behind(&visit, consumer, there, id)?;
+    let (there, id) = session.identify_stream(reader, known)?;
+    session.enter_context(there.to_enter)?;
+    let release = Release::after_consumer(&session, consumer, there, id)?;
     if capture == Capture::No {
-        look_after(&visit, release, reader, api);
+        advance_deferred(&session, release, reader, api);
     }
     Ok(release.into())
 }
 
 /// Advances deferred owners, now that a stream is known to live and not to capture.
-fn look_after(visit: &Visit, release: Release, stream: Queue, api: StreamApi) {
+fn advance_deferred(session: &DriverSession, release: Release, stream: Queue, api: StreamApi) {
     // Owners that cannot be recorded now wait for the next export; this export does not fail for it.
-    let _ = note(visit, release, stream.handle, api);
-    relieve(api);
+    let _ = record_named_stream(session, release, stream.handle, api);
+    limit_open_owners(api);
 }
 
 /// The ID of the capture that a stream takes part in. An error if a capture blocks the default stream.
-fn captured_by(capture: Capture) -> Result<Option<u64>, Error> {
+fn active_capture(capture: Capture) -> Result<Option<u64>, Error> {
     match capture {
         Capture::No => Ok(None),
         Capture::Yes(id) => Ok(Some(id)),
         Capture::Blocked => {
-            capturing("a default stream is needed, and a stream that it waits for captures")
+            capture_error("a default stream is needed, and a stream that it waits for captures")
         }
     }
 }
 
 /// The stream of a live tensor that this thread exported without order.
-struct Entry {
+struct RememberedStream {
     device: Device,
     stream: Queue,
     /// A reference; the tensor has the other one.
@@ -185,24 +194,27 @@ struct Entry {
 }
 
 thread_local! {
-    static LEDGER: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static REMEMBERED: RefCell<Vec<RememberedStream>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Remembers the stream of an unordered export until the result is dropped.
-pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Counted>, Error> {
-    let Some(stream) = producer(device, queue) else {
+pub(super) fn remember_stream(
+    device: Device,
+    queue: Option<Queue>,
+) -> Result<Option<Counted>, Error> {
+    let Some(stream) = stream_of_producer(device, queue) else {
         return Ok(None);
     };
     let no_memory = |bytes| Error::OutOfMemory { bytes };
     let token = Counted::new(()).map_err(|((), bytes)| no_memory(bytes))?;
     let alive = token.clone();
     // On a thread that is being torn down nothing is stored, and a query there returns the default stream.
-    let remembered = LEDGER.try_with(|list| {
+    let remembered = REMEMBERED.try_with(|list| {
         let mut list = list.borrow_mut();
         list.retain(|one| one.device != device && one.alive.reference_count() > 1);
         let room = list.try_reserve(1);
-        room.map_err(|_| no_memory(size_of::<Entry>()))?;
-        list.push(Entry {
+        room.map_err(|_| no_memory(size_of::<RememberedStream>()))?;
+        list.push(RememberedStream {
             device,
             stream,
             alive,
@@ -218,7 +230,7 @@ pub(super) fn remember(device: Device, queue: Option<Queue>) -> Result<Option<Co
 /// The handle belongs to the owner, so it is returned only while the owner has to keep the stream alive.
 #[must_use]
 pub fn current_stream(device: Device) -> usize {
-    LEDGER
+    REMEMBERED
         .try_with(|list| {
             list.borrow()
                 .iter()

@@ -2,12 +2,12 @@
 //!
 //! A consumer calls the deleter when it is done on the host; its kernels may still be running. The consumer's stream handle is
 //! not kept: the stream may be destroyed by then, and its handle given to another stream. No function here blocks. An
-//! owner that may not be dropped yet is kept in [`waiting`](crate::stream::waiting).
+//! owner that may not be dropped yet is kept in [`deferred`](crate::stream::deferred).
 // STC-09
 
-use crate::stream::place::Place;
-use crate::stream::rules::{Origin, producer};
-use crate::stream::visit::{Capture, Event, Visit, capturing};
+use crate::stream::context::StreamContext;
+use crate::stream::rules::{Origin, stream_of_producer};
+use crate::stream::session::{Capture, DriverSession, Event, capture_error};
 use crate::stream::{PER_THREAD, Queue};
 use crate::{Device, Error, ReleasePolicy, memory::counted::Counted, request::Consumer};
 
@@ -18,8 +18,8 @@ pub(crate) enum Release {
     Free,
     /// The consumer's work is on the producer's stream, and the host uses the memory again afterwards.
     AfterOwn,
-    /// The consumer's work is on the default stream of this place, or on a stream that this default stream waits for.
-    AfterDefault(Place),
+    /// The consumer's work is on the default stream of this context, or on a stream that this default stream waits for.
+    AfterDefault(StreamContext),
     /// The consumer's work is on the stream with this ID, or on one without an ID, in this context.
     AfterStream(Option<u64>, usize),
     /// It may be on any stream of the device's primary context and of this context; `None` is the producer's context.
@@ -30,38 +30,38 @@ pub(crate) enum Release {
 }
 
 impl Release {
-    /// The condition for a consumer that works, without capture, on a stream of this place and this ID. The stream's handle
-    /// is not kept, but its kind can be queried now.
-    pub(crate) fn behind(
-        visit: &Visit,
+    /// The condition for a consumer whose stream has this context and this ID and does not capture. The stream's handle is not
+    /// kept, but its kind can be queried now.
+    pub(crate) fn after_consumer(
+        session: &DriverSession,
         consumer: Consumer,
-        place: Place,
+        place: StreamContext,
         id: Option<u64>,
     ) -> Result<Self, Error> {
         let handle = match consumer {
             Consumer::Host => return Ok(Self::Free),
-            Consumer::Unordered => return Ok(Self::AfterAll(Some(place.whole))),
+            Consumer::Unordered => return Ok(Self::AfterAll(Some(place.to_record))),
             Consumer::Legacy => return Ok(Self::AfterDefault(place)),
             Consumer::PerThread => PER_THREAD,
             Consumer::Stream(handle) => handle,
         };
-        if id.is_none() && visit.is_waited_for_by_default(handle)? {
+        if id.is_none() && session.is_waited_for_by_default(handle)? {
             return Ok(Self::AfterDefault(place));
         }
-        Ok(Self::AfterStream(id, place.whole))
+        Ok(Self::AfterStream(id, place.to_record))
     }
 }
 
 /// What the release of a buffer waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Freeing {
+pub(crate) struct PendingRelease {
     pub(super) origin: Origin,
     pub(super) release: Release,
     /// The size of the memory.
     pub(super) bytes: usize,
 }
 
-impl Freeing {
+impl PendingRelease {
     /// Starts with [`Release::Free`]: before the export no consumer has read.
     pub(super) fn new(origin: Origin) -> Self {
         Self {
@@ -77,16 +77,16 @@ impl Freeing {
     }
 
     /// The stream that the owner frees its memory on.
-    pub(super) fn own(&self) -> Queue {
-        producer(self.origin.device, self.origin.queue).unwrap_or(Queue::DEFAULT)
+    pub(super) fn owner_stream(&self) -> Queue {
+        stream_of_producer(self.origin.device, self.origin.queue).unwrap_or(Queue::DEFAULT)
     }
 }
 
 /// What is known about the work that the owner waits for.
-pub(super) enum Settlement {
-    /// The work is over: drop the owner, then the [`Visit`]. The context of the owner's stream is current, because an owner may
-    /// name its default stream by number alone.
-    Free(Visit),
+pub(super) enum ReleaseDecision {
+    /// The work is over: drop the owner, then the [`DriverSession`]. The context of the owner's stream is current, because an
+    /// owner may name its default stream by number alone.
+    Free(DriverSession),
     /// The work is over when this event has happened.
     At(Counted<Event>),
     /// Not known: any query would break a capture, block, or need a handle that may be destroyed.
@@ -98,76 +98,76 @@ pub(super) enum Settlement {
 /// # Errors
 ///
 /// A driver failure, and a capture that would be broken. The memory may not be freed then.
-pub(super) fn settle(
-    freeing: &Freeing,
-    visit: impl FnOnce(Device) -> Result<Visit, Error>,
-) -> Result<Settlement, Error> {
-    let device = freeing.origin.device;
-    let own = freeing.own();
-    if freeing.is_immediate() {
-        let visit = visit(device)?;
-        visit.find(own)?;
-        return Ok(Settlement::Free(visit));
+pub(super) fn decide_release(
+    pending: &PendingRelease,
+    session: impl FnOnce(Device) -> Result<DriverSession, Error>,
+) -> Result<ReleaseDecision, Error> {
+    let device = pending.origin.device;
+    let own = pending.owner_stream();
+    if pending.is_immediate() {
+        let session = session(device)?;
+        session.enter_stream_context(own)?;
+        return Ok(ReleaseDecision::Free(session));
     }
-    match freeing.release {
+    match pending.release {
         // The answer for these needs no driver call.
         Release::AfterStream(..) | Release::AfterAll(_) | Release::Captured(_) => {
-            return Ok(Settlement::Unknown);
+            return Ok(ReleaseDecision::Unknown);
         }
         Release::Free | Release::AfterOwn | Release::AfterDefault(_) => {}
     }
-    let visit = visit(device)?;
-    let (here, capture) = visit.find(own)?;
+    let session = session(device)?;
+    let (here, capture) = session.enter_stream_context(own)?;
     // A free in a capture becomes a step of the graph, which every launch repeats.
-    let frees = producer(device, freeing.origin.queue).is_some();
-    if capture != Capture::No && (frees || freeing.release == Release::AfterOwn) {
-        return blocked();
+    let frees = stream_of_producer(device, pending.origin.queue).is_some();
+    if capture != Capture::No && (frees || pending.release == Release::AfterOwn) {
+        return refuse_free();
     }
-    if let Release::AfterDefault(place) = freeing.release {
-        if !visit.lives(place.enter) && place.enter != here.enter {
-            return Ok(Settlement::Unknown);
+    if let Release::AfterDefault(place) = pending.release {
+        if !session.is_context_alive(place.to_enter) && place.to_enter != here.to_enter {
+            return Ok(ReleaseDecision::Unknown);
         }
-        visit.enter(place.enter)?;
-        uncaptured(&visit, Queue::DEFAULT)?;
-        if let Some(event) = end(&visit, Queue::DEFAULT)? {
-            return Ok(Settlement::At(event));
+        session.enter_context(place.to_enter)?;
+        check_uncaptured(&session, Queue::DEFAULT)?;
+        if let Some(event) = record_end(&session, Queue::DEFAULT)? {
+            return Ok(ReleaseDecision::At(event));
         }
     }
-    if freeing.release == Release::AfterOwn {
-        if let Some(event) = end(&visit, own)? {
-            return Ok(Settlement::At(event));
+    if pending.release == Release::AfterOwn {
+        if let Some(event) = record_end(&session, own)? {
+            return Ok(ReleaseDecision::At(event));
         }
     }
     if frees && own.is_default() && !own.is_placed() {
         // The primary context may have been current at the export.
-        let primary = visit.primary()?;
+        let primary = session.primary_context()?;
         if here != primary {
-            visit.enter(primary.enter)?;
-            uncaptured(&visit, own)?;
+            session.enter_context(primary.to_enter)?;
+            check_uncaptured(&session, own)?;
         }
     }
-    visit.enter(here.enter)?;
-    Ok(Settlement::Free(visit))
+    session.enter_context(here.to_enter)?;
+    Ok(ReleaseDecision::Free(session))
 }
 
 /// The end of all work that is on a stream of the current context now, or `None` if that is over. The stream must not capture.
-fn end(visit: &Visit, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
-    let mut event = visit.event()?;
-    visit.record(&mut event, stream.handle)?;
-    match visit.is_over(&event)? {
+fn record_end(session: &DriverSession, stream: Queue) -> Result<Option<Counted<Event>>, Error> {
+    let mut event = session.acquire_event()?;
+    session.record_event(&mut event, stream.handle)?;
+    match session.is_event_over(&event)? {
         true => Ok(None),
-        false => visit.lasting(event).map(Some),
+        false => session.make_lasting(event).map(Some),
     }
 }
 
 /// Returns an error if a stream of the current context captures.
-fn uncaptured(visit: &Visit, stream: Queue) -> Result<(), Error> {
-    match visit.capture(stream.handle)? {
+fn check_uncaptured(session: &DriverSession, stream: Queue) -> Result<(), Error> {
+    match session.query_capture(stream.handle)? {
         Capture::No => Ok(()),
-        Capture::Yes(_) | Capture::Blocked => blocked(),
+        Capture::Yes(_) | Capture::Blocked => refuse_free(),
     }
 }
 
-fn blocked<T>() -> Result<T, Error> {
-    capturing("memory cannot be freed on a stream that captures")
+fn refuse_free<T>() -> Result<T, Error> {
+    capture_error("memory cannot be freed on a stream that captures")
 }

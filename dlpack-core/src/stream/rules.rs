@@ -14,7 +14,7 @@ pub(crate) struct Origin {
 #[cfg(feature = "streams")]
 impl Origin {
     /// Memory of which only the device is known.
-    pub(crate) fn unsaid(device: Device) -> Self {
+    pub(crate) fn of_device(device: Device) -> Self {
         Self {
             device,
             queue: None,
@@ -26,7 +26,7 @@ impl Origin {
 impl Consumer {
     /// The consumer that queues its work on this stream, which belongs to the primary context.
     #[cfg(feature = "cudarc")]
-    pub(crate) const fn on(stream: Queue) -> Self {
+    pub(crate) const fn working_on(stream: Queue) -> Self {
         match stream.handle {
             0 | LEGACY => Self::Legacy,
             PER_THREAD => Self::PerThread,
@@ -35,7 +35,7 @@ impl Consumer {
     }
 
     /// The handle for the driver, if the consumer has a stream.
-    const fn handle(self) -> Option<usize> {
+    const fn stream_handle(self) -> Option<usize> {
         match self {
             Self::Unordered | Self::Host => None,
             Self::Legacy => Some(0),
@@ -50,11 +50,11 @@ impl Consumer {
         expect(dead_code, reason = "asked by the driver")
     )]
     pub(crate) fn queue(self) -> Option<Queue> {
-        self.handle().map(Queue::new)
+        self.stream_handle().map(Queue::new)
     }
 
     /// Whether its work is queued on the producer's stream, as far as the numbers tell. Then no further order is needed.
-    pub(crate) fn is(self, producer: Queue) -> bool {
+    pub(crate) fn works_on(self, producer: Queue) -> bool {
         match self {
             Self::Unordered | Self::Host => false,
             Self::Legacy => producer == Queue::DEFAULT,
@@ -71,7 +71,7 @@ impl Consumer {
 ///
 /// Both APIs number the default stream 0 and also 1: CUDA's `CU_STREAM_LEGACY`, HIP's `hipStreamLegacy`. Older versions of
 /// HIP would take 1 for an address.
-pub(crate) fn producer(device: Device, queue: Option<Queue>) -> Option<Queue> {
+pub(crate) fn stream_of_producer(device: Device, queue: Option<Queue>) -> Option<Queue> {
     let queued = !device.device_type.is_pinned();
     let queue = queue.or(queued.then_some(Queue::DEFAULT))?;
     Some(match queue.handle {

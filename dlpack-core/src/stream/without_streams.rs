@@ -3,26 +3,34 @@
 //! Device memory is exported only where its author declares [`ReleasePolicy::Immediate`], and the consumer needs no order.
 
 use crate::stream::Queue;
-use crate::stream::rules::{Origin, producer};
+use crate::stream::rules::{Origin, stream_of_producer};
 use crate::{Device, Error, ReleasePolicy, request::Consumer};
 
+pub(crate) use self::{
+    StateWithoutDriver as StreamState, check_order_without_driver as order_streams,
+};
+
 /// Checks that the consumer's work needs no ordering by a driver.
-pub(crate) fn order(device: Device, queue: Option<Queue>, consumer: Consumer) -> Result<(), Error> {
+pub(crate) fn check_order_without_driver(
+    device: Device,
+    queue: Option<Queue>,
+    consumer: Consumer,
+) -> Result<(), Error> {
     if device.device_type.stream_api().is_none() {
         return Ok(());
     }
-    match producer(device, queue) {
-        Some(producer) if consumer != Consumer::Unordered && !consumer.is(producer) => {
+    match stream_of_producer(device, queue) {
+        Some(producer) if consumer != Consumer::Unordered && !consumer.works_on(producer) => {
             Err(Error::CannotOrder { device })
         }
         _ => Ok(()),
     }
 }
 
-/// The origin of exported memory, with the interface of the `Link` that is built with `streams`.
-pub(crate) struct Link(Origin);
+/// The origin of exported memory, with the interface of the `StreamState` that is built with `streams`.
+pub(crate) struct StateWithoutDriver(Origin);
 
-impl Link {
+impl StateWithoutDriver {
     pub(crate) fn new(origin: Origin) -> Self {
         Self(origin)
     }
@@ -31,21 +39,25 @@ impl Link {
         self.0.queue.map(Queue::on_any_thread)
     }
 
-    pub(crate) fn is_of(&self, device: Device, queue: Option<Queue>) -> bool {
+    pub(crate) fn frees_on(&self, device: Device, queue: Option<Queue>) -> bool {
         self.0.device == device && self.0.queue == queue
     }
 
     /// Checks that a driver is needed neither before the consumer reads nor to find out when it has read.
-    pub(crate) fn order(&mut self, consumer: Consumer, _bytes: usize) -> Result<(), Error> {
+    pub(crate) fn order_consumer(
+        &mut self,
+        consumer: Consumer,
+        _bytes: usize,
+    ) -> Result<(), Error> {
         let Origin { device, policy, .. } = self.0;
         if policy == ReleasePolicy::Safe && consumer != Consumer::Host {
             return Err(Error::CannotOrder { device });
         }
-        order(device, self.0.queue, consumer)
+        check_order_without_driver(device, self.0.queue, consumer)
     }
 
     #[expect(clippy::unused_self, reason = "with the feature, it waits")]
-    pub(crate) fn release<O>(&self, owner: O) {
+    pub(crate) fn release_owner<O>(&self, owner: O) {
         drop(owner);
     }
 }
@@ -74,7 +86,7 @@ mod tests {
                 queue,
                 policy,
             };
-            Link::new(origin).order(consumer, 4).is_ok()
+            StreamState::new(origin).order_consumer(consumer, 4).is_ok()
         };
         let (safe, immediate) = (ReleasePolicy::Safe, ReleasePolicy::Immediate);
         let (host, unordered, same) = (Consumer::Host, Consumer::Unordered, Consumer::Stream(0x10));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use dlpack_core::stream::{captured, collect, look};
+use dlpack_core::stream::{captured, collect, sweep_all};
 use dlpack_core::{DLPack, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
@@ -50,6 +50,26 @@ fn everywhere(body: impl Fn(&World, bool)) {
         for equal in [false, true] {
             body(&World::new(api), equal);
         }
+    }
+}
+
+/// Whichever order their owners wait in.
+#[test]
+fn a_graph_that_is_deleted_lets_go_of_all_that_it_read() {
+    for api in BOTH {
+        let world = World::new(api);
+        let producer = world.lane(world.first, Blocks::No);
+        let owners = [(); 4].map(|()| written(&world, device_memory(api), producer));
+        world.driver.begin_capture(producer.handle, GLOBAL).unwrap();
+        let logs = owners.map(|(owner, log)| {
+            drop(export(&world, owner, producer));
+            log
+        });
+        let graph = world.driver.end_capture(producer.handle).unwrap();
+        assert_eq!((collect(), captured()), (0, 4));
+        world.driver.destroy_graph(graph).unwrap();
+        assert_eq!((collect(), captured()), (0, 0));
+        logs.iter().for_each(|log| assert_over(&world, log));
     }
 }
 
@@ -117,7 +137,7 @@ fn an_export_to_the_stream_frees_what_its_graph_has_let_go_of_where_that_is_the_
         let producer = world.lane(world.first, Blocks::No);
         let (owner, next) = written(&world, device_memory(Api::Cuda), producer);
         drop(export(&world, owner, found.stream));
-        look();
+        sweep_all();
         assert_eq!(found.log.drops(), usize::from(equal));
         for log in [&found.log, &next] {
             assert_over(&world, log);
@@ -302,7 +322,7 @@ fn many_threads_capture_and_delete_graphs_at_once() {
                             driver.destroy_executable(executable).unwrap();
                         }
                         assert!(captured() <= 6);
-                        look();
+                        sweep_all();
                         logs.push(log);
                     }
                     logs

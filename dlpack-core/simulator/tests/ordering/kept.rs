@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_core::stream::{collect, look};
+use dlpack_core::stream::{collect, retained, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Error, Managed, Parts};
 
 use crate::memory::{Blocks, Kind, Log, Owner, World};
@@ -39,7 +39,7 @@ fn several_tensors_wait_for_the_end_of_a_capture() {
         let (other, other_log) = written(&world, kind, producer);
         let tensor = other.into_dlpack_with(&asking(None)).unwrap();
         assert_eq!(dropped(), 0);
-        look();
+        sweep_all();
         assert_eq!(dropped(), 3);
         drop(tensor);
         for log in logs.iter().chain([&other_log]) {
@@ -166,6 +166,41 @@ fn to_collect_beside_a_blocking_stream_that_captures_breaks_nothing() {
     }
 }
 
+/// An owner waits for the default stream of a context that was not current at its drop. Memory without work, exported to that
+/// stream, finds it blocked, and leaves it alone.
+#[test]
+fn a_default_stream_that_a_capture_blocks_is_not_recorded() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let pool = world.lane(world.other, Blocks::Yes);
+    let (owner, log) = written(&world, Kind::Cuda, producer);
+    world.enter(world.other);
+    let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+    world.enter(world.first);
+    drop(tensor);
+    sweep_all();
+    assert_eq!((retained().open, log.drops()), (1, 0));
+    let (mut pinned, pinned_log) = written(&world, Kind::CudaHost, producer);
+    pinned.said = None;
+    let waited = world.driver.synchronize_stream(producer.handle);
+    assert_eq!(waited, Ok(()));
+    world.enter(world.other);
+    world.driver.begin_capture(pool.handle, RELAXED).unwrap();
+    world.sim.forget_calls();
+    let tensor = pinned.into_dlpack_with(&asking(Some(1))).unwrap();
+    let calls = world.sim.calls();
+    let records = calls.iter().filter(|call| call.contains("Record"));
+    assert_eq!(records.count(), 0, "{calls:?}");
+    let graph = world.driver.end_capture(pool.handle);
+    let graph = graph.expect("the capture is whole");
+    world.driver.destroy_graph(graph).unwrap();
+    drop(tensor);
+    collect();
+    for log in [&log, &pinned_log] {
+        assert_over(&world, log);
+    }
+}
+
 /// In HIP, whose older versions break a capture of the stream that an event was recorded on when somebody asks for that event.
 #[test]
 fn an_event_is_not_asked_for_while_its_stream_captures() {
@@ -187,6 +222,24 @@ fn an_event_is_not_asked_for_while_its_stream_captures() {
     }
 }
 
+/// The contexts of each API are recorded by its own driver.
+#[test]
+fn owners_of_unknown_streams_of_both_apis_wait_side_by_side() {
+    let mut world = World::new(Api::Cuda);
+    let of_cuda = (world.driver, world.first);
+    let of_hip = (world.sim.driver(Api::Hip), 0);
+    let mut logs = Vec::new();
+    for (driver, first) in [of_hip, of_cuda, of_hip, of_cuda] {
+        (world.driver, world.first) = (driver, first);
+        let producer = world.lane(first, Blocks::No);
+        let (owner, log) = written(&world, device_memory(driver.api), producer);
+        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        logs.push(log);
+    }
+    assert_eq!(collect(), 0);
+    logs.iter().for_each(|log| assert_over(&world, log));
+}
+
 /// Each driver is asked for its own events alone.
 #[test]
 fn owners_of_both_apis_wait_side_by_side() {
@@ -203,13 +256,13 @@ fn owners_of_both_apis_wait_side_by_side() {
         logs.push(log);
     }
     let drops = || [logs[0].drops(), logs[1].drops()];
-    look();
+    sweep_all();
     assert_eq!(drops(), [0, 0]);
     assert_eq!(of_hip.0.synchronize(), Ok(()));
-    look();
+    sweep_all();
     assert_eq!(drops(), [0, 1]);
     assert_eq!(of_cuda.0.synchronize(), Ok(()));
-    look();
+    sweep_all();
     assert_eq!(drops(), [1, 1]);
     world.sim.assert_clean();
 }

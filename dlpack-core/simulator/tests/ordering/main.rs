@@ -11,8 +11,10 @@
 mod bindings;
 mod calls;
 mod cells;
+mod collector;
 mod controls;
 mod copies;
+mod forks;
 mod graphs;
 mod held;
 mod kept;
@@ -24,6 +26,7 @@ mod processes;
 mod run;
 #[path = "../simulator/mod.rs"]
 mod simulator;
+mod sweeps;
 mod tensors;
 mod threads;
 mod torch;

@@ -1,18 +1,19 @@
 //! The list of owners that wait, in processes of their own: what it holds at most where no capture was ever seen, what a
 //! child finds of it after a fork, and what is done about it at the exit.
 
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Instant;
 
-use dlpack_core::stream::{captured, collect, collect_in_background, limit, look, retained};
-use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Managed, Parts};
+use dlpack_core::stream::{collect, collect_in_background, limit, retained, sweep_all};
+use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Parts};
 
+use crate::collector;
+use crate::forks;
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
-use crate::simulator::{Api, BOTH, EVENTS, GLOBAL, RELAXED};
+use crate::simulator::{Api, BOTH, EVENTS, RELAXED};
 use crate::tensors::{asking, assert_over, device_memory, number, written};
 use crate::torch::from_dlpack;
 
@@ -20,7 +21,7 @@ const CASE: &str = "DLPACK_TEST_CASE";
 
 /// Runs a case of `in_a_process_of_its_own`; what it says.
 #[track_caller]
-fn process(case: &str) -> String {
+pub(crate) fn process(case: &str) -> String {
     let test = std::env::current_exe().expect("a test knows its own file");
     let output = Command::new(test)
         .args([
@@ -43,11 +44,37 @@ fn in_a_process_of_its_own() {
         Ok("captures") => BOTH.into_iter().for_each(many_owners_after_a_capture),
         Ok("limit") => BOTH.into_iter().for_each(a_limit),
         Ok("bytes") => BOTH.into_iter().for_each(much_memory),
-        Ok("fork") => a_fork(),
+        Ok("fork") => forks::a_fork(),
         Ok("exit") => an_exit(),
         Ok("wakes") => a_collector_that_wakes(),
+        Ok("back") => owners_that_are_put_back(),
+        Ok("child") => forks::a_child_with_its_own_driver(),
+        Ok("loaded") => forks::a_child_with_its_parents_driver(),
+        Ok("named") => collector::of_a_named_stream(),
+        Ok("too-many") => collector::of_too_many(),
+        Ok("capture") => collector::after_a_capture(),
+        Ok("graph") => collector::after_a_graph(),
+        Ok("blocking") => collector::many_owners_after_a_blocking_capture(),
+        Ok("gone") => collector::owners_of_contexts_that_may_be_gone(),
         _ => {}
     }
+}
+
+#[test]
+fn the_collector_works_after_each_change_that_frees_owners() {
+    for case in ["named", "too-many", "capture", "graph"] {
+        process(case);
+    }
+}
+
+#[test]
+fn after_a_blocking_capture_an_export_records_no_whole_context() {
+    process("blocking");
+}
+
+#[test]
+fn an_export_does_not_try_again_what_cannot_be_recorded() {
+    process("gone");
 }
 
 /// The thread sleeps between the owners, and notices each.
@@ -74,17 +101,10 @@ fn a_collector_that_wakes() {
         }
         log.drops() == 1
     };
-    let has_thread = || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
-        names
-            .flatten()
-            .any(|name| name.starts_with("dlpack-collec"))
-    };
     let log = defer();
-    assert!(!has_thread(), "it is disabled");
+    assert!(!has_collector(), "it is disabled");
     collect_in_background(true);
-    assert!(is_dropped(&log) && has_thread(), "it is enabled");
+    assert!(is_dropped(&log) && has_collector(), "it is enabled");
     for turn in 0..3 {
         assert!(is_dropped(&defer()), "turn {turn}");
         // It looks a last time, and sleeps.
@@ -97,6 +117,52 @@ fn a_collector_that_wakes() {
     assert_eq!(log.drops(), 0, "it is disabled");
     collect_in_background(true);
     assert!(is_dropped(&log), "it is enabled again");
+    let log = defer();
+    // Now it looks every 100 ms.
+    sleep(Duration::from_millis(300));
+    collect_in_background(false);
+    sleep(Duration::from_millis(10));
+    world.sim.switch("slow", false);
+    sleep(Duration::from_millis(200));
+    assert_eq!(log.drops(), 0, "it is disabled while it waits");
+}
+
+/// Whether the process has the collector's thread.
+pub(crate) fn has_collector() -> bool {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+    names
+        .flatten()
+        .any(|name| name.starts_with("dlpack-collec"))
+}
+
+/// The collector sees no work while another thread has taken the owners to query their events, and wakes when they are back.
+#[test]
+fn owners_that_another_thread_puts_back_wake_the_collector() {
+    process("back");
+}
+
+fn owners_that_are_put_back() {
+    let world = World::new(Api::Cuda);
+    world.sim.switch("slow", true);
+    let producer = world.lane(world.first, Blocks::No);
+    let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+    drop(owner.into_dlpack_with(&asking(None)).unwrap());
+    world.sim.switch("hold-queries", true);
+    world.sim.hold();
+    let querying = std::thread::spawn(sweep_all);
+    world.sim.until_holding();
+    collect_in_background(true);
+    assert!(!has_collector(), "there is no work for it");
+    world.sim.release();
+    querying.join().unwrap();
+    assert_eq!(log.drops(), 0, "the consumer is at work");
+    world.sim.switch("slow", false);
+    let end = Instant::now() + Duration::from_secs(20);
+    while log.drops() == 0 && Instant::now() < end {
+        sleep(Duration::from_millis(1));
+    }
+    assert_eq!(log.drops(), 1);
 }
 
 fn freed(logs: &[Arc<Log>]) -> usize {
@@ -117,13 +183,13 @@ fn many_owners(api: Api) {
         let (tensor, log) = from_dlpack(&world, producer, consumer);
         logs.push(log);
         drop(tensor);
-        look();
+        sweep_all();
         assert_eq!(freed(&logs), 0, "turn {turn}");
     }
     let consumer = world.lane(world.first, Blocks::No);
     let (tensor, log) = from_dlpack(&world, producer, consumer);
     assert_eq!(freed(&logs), 0);
-    look();
+    sweep_all();
     assert_eq!(freed(&logs), 64);
     drop(tensor);
     assert_over(&world, &log);
@@ -148,7 +214,7 @@ fn many_owners_after_a_capture(api: Api) {
         let (tensor, log) = from_dlpack(&world, producer, consumer);
         logs.push(log);
         drop(tensor);
-        look();
+        sweep_all();
         assert_eq!(freed(&logs), 0, "turn {turn}");
     }
     assert_eq!(collect(), 0);
@@ -192,7 +258,7 @@ fn a_limit(api: Api) {
                 Err(error) => break (error, log),
             }
             logs.push(log);
-            look();
+            sweep_all();
             assert!(logs.len() < 200, "there is no limit");
         };
         assert_eq!((freed(&logs), logs.len()), (0, expected));
@@ -249,103 +315,12 @@ fn much_memory(api: Api) {
         world.read(consumer, address);
         drop(tensor.expect("it can be exported"));
         let (tensor, next) = from_dlpack(&world, producer, other);
-        look();
+        sweep_all();
         assert_eq!(log.drops(), expected, "{rows} rows");
         drop(tensor);
         assert_over(&world, &log);
         assert_over(&world, &next);
     }
-}
-
-#[test]
-fn a_child_leaves_alone_what_waits_in_its_parent() {
-    process("fork");
-}
-
-#[expect(unsafe_code, reason = "functions of the C library")]
-mod libc {
-    unsafe extern "C" {
-        pub(super) safe fn fork() -> i32;
-        pub(super) safe fn alarm(seconds: u32) -> u32;
-        pub(super) safe fn _exit(status: i32) -> !;
-        pub(super) unsafe fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
-    }
-}
-
-fn a_fork() {
-    let world = World::new(Api::Cuda);
-    let [producer, consumer, pool] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
-    let (waits, waits_log) = from_dlpack(&world, producer, consumer);
-    drop(waits);
-    let (owner, graph_log) = written(&world, device_memory(Api::Cuda), producer);
-    world
-        .driver
-        .begin_capture(pool.handle, GLOBAL)
-        .expect("nobody captures");
-    drop(
-        owner
-            .into_dlpack_with(&asking(number(pool)))
-            .expect("as above"),
-    );
-    let graph = world.driver.end_capture(pool.handle).expect("it is whole");
-    let (tensor, log) = from_dlpack(&world, producer, consumer);
-    let mut tensor = Some(tensor);
-    look();
-    let before = (
-        waits_log.drops(),
-        graph_log.drops(),
-        log.drops(),
-        captured(),
-    );
-    assert_eq!(before, (1, 0, 0, 1), "the second export frees the first");
-
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        // A child may find the list locked by a thread that it does not have.
-        scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                let _ = captured();
-            }
-        });
-        for turn in 0..200 {
-            let child = libc::fork();
-            if child == 0 {
-                libc::alarm(20);
-                libc::_exit(i32::from(!is_quiet(
-                    &world,
-                    tensor.take(),
-                    &[&log, &graph_log],
-                )));
-            }
-            let mut status = -1;
-            // SAFETY: a child of ours, and a place for the result.
-            #[expect(unsafe_code, reason = "a function of the C library")]
-            let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
-            if (ended, status) != (child, 0) {
-                over.store(true, Ordering::Relaxed);
-                panic!("child {turn} ended with {status:#x}");
-            }
-        }
-        over.store(true, Ordering::Relaxed);
-    });
-    drop(tensor);
-    world.driver.destroy_graph(graph).expect("it is there");
-    for log in [&waits_log, &log, &graph_log] {
-        assert_over(&world, log);
-    }
-}
-
-/// Whether a child calls no driver and frees nothing, whatever it does with tensors of its parent.
-fn is_quiet(world: &World, tensor: Option<Managed>, logs: &[&Arc<Log>]) -> bool {
-    let calls = world.sim.calls().len();
-    drop(tensor);
-    let kept = (collect(), captured());
-    // SAFETY: no graph is launched in the child.
-    #[expect(unsafe_code, reason = "frees what graphs have read")]
-    unsafe {
-        dlpack_core::stream::release_captured();
-    }
-    kept == (0, 0) && world.sim.calls().len() == calls && logs.iter().all(|log| log.drops() == 0)
 }
 
 #[test]

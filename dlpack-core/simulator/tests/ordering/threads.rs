@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::Instant;
 
-use dlpack_core::stream::{Retained, collect, collect_in_background, look, retained};
+use dlpack_core::stream::{Retained, collect, collect_in_background, retained, sweep_all};
 use dlpack_core::{DLPack, Descriptor, Error};
 
 use crate::memory::{Blocks, Owner, World};
@@ -181,7 +181,7 @@ fn no_export_drops_what_others_have_let_go_of() {
         }
         let freed = logs.iter().filter(|log| log.drops() > 0).count();
         assert_eq!((freed, *met.lock().unwrap()), (0, 0));
-        look();
+        sweep_all();
         logs.iter().for_each(|log| assert_over(&world, log));
     }
 }
@@ -244,7 +244,7 @@ fn a_thread_that_waits_in_a_drop_keeps_no_other_from_its_owners() {
         assert_eq!(dropped(), 0, "the consumers are at work");
         let first = thread::spawn(|| {
             hand_over();
-            look();
+            sweep_all();
         });
         is_in.recv().unwrap();
         assert_eq!((dropped(), retained().in_progress), (0, 1));
@@ -285,7 +285,7 @@ fn a_thread_drops_what_waits_for_an_event() {
         thread::sleep(Duration::from_millis(5));
     }
     collect_in_background(false);
-    look();
+    sweep_all();
     assert_eq!(log.drops(), 1);
     drop(second);
     assert_eq!((retained().owners, retained().open), (1, 1));
@@ -335,7 +335,7 @@ fn the_owners_that_wait_stay_few() {
             let stream = streams[turn / 16 % streams.len()];
             world.driver.synchronize_stream(stream.handle).unwrap();
             // As the thread does.
-            look();
+            sweep_all();
         }
         most = most.max(retained().owners);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dlpack_core::stream::{captured, collect, look};
+use dlpack_core::stream::{captured, collect, sweep_all};
 use dlpack_core::{DLPack, Error, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
@@ -99,7 +99,7 @@ fn who_captures_looks_after_nobody() {
         let graph = world.driver.end_capture(pool.handle).unwrap();
         drop((tensor, inside));
         let (tensor, last_log) = from_dlpack(&world, producer, legacy);
-        look();
+        sweep_all();
         assert_eq!(log.drops(), 1);
         drop(tensor);
         world.driver.destroy_graph(graph).unwrap();
@@ -187,7 +187,7 @@ fn a_training_loop_frees_what_the_turn_before_let_go_of() {
     world.sim.forget_calls();
     for turn in 0..20 {
         let (tensor, log) = from_dlpack(&world, producer, consumer);
-        look();
+        sweep_all();
         let freed = logs.iter().filter(|log| log.drops() == 1).count();
         assert_eq!(freed, turn, "in turn {turn}");
         logs.push(log);
@@ -223,13 +223,13 @@ fn later_work_of_a_consumer_keeps_no_earlier_owner() {
     let (first, log) = from_dlpack(&world, producer, consumer);
     drop(first);
     let (second, second_log) = from_dlpack(&world, producer, consumer);
-    look();
+    sweep_all();
     assert_eq!(log.drops(), 0, "its work goes on");
     let synchronized = world.driver.synchronize_stream(consumer.handle);
     assert_eq!(synchronized, Ok(()));
     world.read(consumer, world.alloc(device_memory(Api::Cuda)));
     let (third, third_log) = from_dlpack(&world, producer, consumer);
-    look();
+    sweep_all();
     assert_eq!(log.drops(), 1, "it was over");
     world.sim.switch("slow", false);
     drop((second, third));
@@ -253,7 +253,7 @@ fn a_handle_that_comes_back_is_not_taken_for_the_old_stream() {
     let next = world.lane(world.first, Blocks::No);
     assert_eq!(next.handle, consumer.handle);
     let (tensor, next_log) = from_dlpack(&world, producer, next);
-    look();
+    sweep_all();
     assert_eq!(log.drops(), 0, "its stream did not come back");
     drop(tensor);
     assert_eq!(collect(), 0);

@@ -8,8 +8,8 @@ use loom::{model, thread};
 use super::*;
 use crate::sync::{Mutex, atomic::AtomicUsize};
 
-struct Shared {
-    sleep: Sleep,
+struct CollectorModel {
+    sleep: SleepState,
     /// A flag without a lock, like the one for graphs that are gone.
     mark: AtomicBool,
     /// A count without a lock.
@@ -18,10 +18,10 @@ struct Shared {
     owners: Mutex<usize>,
 }
 
-impl Shared {
+impl CollectorModel {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            sleep: Sleep {
+            sleep: SleepState {
                 asleep: AtomicBool::new(false),
             },
             mark: AtomicBool::new(false),
@@ -35,7 +35,7 @@ impl Shared {
     }
 
     fn wake(&self, collector: &thread::Thread) {
-        if self.sleep.wake() {
+        if self.sleep.end_sleep() {
             collector.unpark();
         }
     }
@@ -44,13 +44,13 @@ impl Shared {
 #[test]
 fn a_mark_without_a_lock_is_seen() {
     model(|| {
-        let shared = Shared::new();
+        let shared = CollectorModel::new();
         let collector = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
                 let is_busy = || shared.mark.load(Ordering::Relaxed);
                 while !is_busy() {
-                    shared.sleep.until(is_busy, thread::park);
+                    shared.sleep.sleep_until(is_busy, thread::park);
                 }
             }
         });
@@ -63,20 +63,22 @@ fn a_mark_without_a_lock_is_seen() {
 #[test]
 fn owners_of_two_threads_are_seen() {
     model(|| {
-        let shared = Shared::new();
+        let shared = CollectorModel::new();
         let collector = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
                 let mut seen = 0;
                 while seen < 2 {
-                    shared.sleep.until(|| shared.owners() > 0, thread::park);
+                    shared
+                        .sleep
+                        .sleep_until(|| shared.owners() > 0, thread::park);
                     let mut owners = shared.owners.lock().expect("no panic");
                     seen += core::mem::take(&mut *owners);
                 }
             }
         });
         let sleeper = collector.thread().clone();
-        let add = move |shared: &Shared, sleeper: &thread::Thread| {
+        let add = move |shared: &CollectorModel, sleeper: &thread::Thread| {
             *shared.owners.lock().expect("no panic") += 1;
             shared.wake(sleeper);
         };
@@ -94,14 +96,14 @@ fn owners_of_two_threads_are_seen() {
 #[test]
 fn a_wake_beside_work_is_not_lost() {
     model(|| {
-        let shared = Shared::new();
+        let shared = CollectorModel::new();
         let collector = thread::spawn({
             let shared = Arc::clone(&shared);
             move || {
                 let mut seen = 0;
                 while seen < 2 {
                     let added = || shared.added.load(Ordering::Relaxed);
-                    shared.sleep.until(|| added() > seen, thread::park);
+                    shared.sleep.sleep_until(|| added() > seen, thread::park);
                     seen = added();
                 }
             }

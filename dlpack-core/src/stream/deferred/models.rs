@@ -1,7 +1,7 @@
 //! Loom models of the deferred owners. Each owner is dropped once, by a thread that found its work over, and none stays in a
 //! list that no thread examines again.
 //!
-//! There is no driver here. A constant answer replaces what [`sweep`] queries for one owner. The lists, their locks
+//! There is no driver here. A constant answer replaces what [`sweep_owners`] queries for one owner. The lists, their locks
 //! and the flag of [`graph`](crate::stream::graph) are those of the crate.
 
 use alloc::sync::Arc;
@@ -10,14 +10,14 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use loom::{model, thread};
 
 use super::*;
-use crate::stream::graph::end;
+use crate::stream::graph::release_from_graph;
 
 /// The number of dropped owners, and of those that a sweep found ready. Loom does not model these counts.
 #[derive(Clone, Default)]
 struct Counts(Arc<[AtomicUsize; 2]>);
 
 impl Counts {
-    fn read(&self) -> [usize; 2] {
+    fn read_counts(&self) -> [usize; 2] {
         [0, 1].map(|at: usize| self.0[at].load(Ordering::Relaxed))
     }
 }
@@ -31,29 +31,31 @@ impl Drop for Owner {
 }
 
 fn keep_owner(counts: &Counts, graph: Option<Counted>) {
-    let freeing = Freeing::new(Origin::unsaid(Device::cuda(0)));
-    keep(&freeing, None, graph, Owner(counts.clone()));
+    let pending = PendingRelease::new(Origin::of_device(Device::cuda(0)));
+    defer_owner(&pending, None, graph, Owner(counts.clone()));
 }
 
-/// Does what `sweep` does when the work of all consumers is over.
-fn sweep_all(counts: &Counts) {
-    look_for_graphs();
-    for mut one in take(&mut lists().again) {
+/// Does what `sweep_owners` does when the work of all consumers is over.
+fn sweep_finished(counts: &Counts) {
+    release_gone_graphs();
+    for mut one in take(&mut lock_lists().again) {
         counts.0[1].fetch_add(1, Ordering::Relaxed);
         drop(one.owner.take());
     }
 }
 
-/// Does what `sweep` does when the work of all consumers continues.
-fn sweep_none() {
-    look_for_graphs();
-    let again = take(&mut lists().again);
-    again.into_iter().for_each(|one| lists().add(one));
+/// Does what `sweep_owners` does when the work of all consumers continues.
+fn sweep_unfinished() {
+    release_gone_graphs();
+    let again = take(&mut lock_lists().again);
+    again
+        .into_iter()
+        .for_each(|one| lock_lists().add_owner(one));
 }
 
 fn is_empty() -> bool {
-    let lists = lists();
-    lists.graphs.is_empty() && lists.waiting().count() == 0
+    let lists = lock_lists();
+    lists.graphs.is_empty() && lists.owners_outside_graphs().count() == 0
 }
 
 #[test]
@@ -62,15 +64,15 @@ fn an_owner_is_dropped_after_its_graph_is_gone() {
         let counts = Counts::default();
         let ours = Counted::new(()).map_err(|_| ()).expect("memory");
         let graphs = ours.clone();
-        let driver = thread::spawn(move || end(graphs.into_raw()));
-        let exporter = thread::spawn(sweep_none);
+        let driver = thread::spawn(move || release_from_graph(graphs.into_raw()));
+        let exporter = thread::spawn(sweep_unfinished);
         keep_owner(&counts, Some(ours));
         driver.join().expect("no panic");
         exporter.join().expect("no panic");
-        assert_eq!(counts.read(), [0, 0]);
+        assert_eq!(counts.read_counts(), [0, 0]);
         // A later sweep.
-        sweep_all(&counts);
-        assert_eq!(counts.read(), [1, 1]);
+        sweep_finished(&counts);
+        assert_eq!(counts.read_counts(), [1, 1]);
         assert!(is_empty());
     });
 }
@@ -82,14 +84,14 @@ fn owners_stay_in_the_list_while_several_threads_work_on_it() {
         keep_owner(&counts, None);
         let first = thread::spawn({
             let counts = counts.clone();
-            move || sweep_all(&counts)
+            move || sweep_finished(&counts)
         });
-        let second = thread::spawn(sweep_none);
+        let second = thread::spawn(sweep_unfinished);
         keep_owner(&counts, None);
         first.join().expect("no panic");
         second.join().expect("no panic");
-        sweep_all(&counts);
-        assert_eq!(counts.read(), [2, 2]);
+        sweep_finished(&counts);
+        assert_eq!(counts.read_counts(), [2, 2]);
         assert!(is_empty());
     });
 }

@@ -2,9 +2,9 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::lists::{OPEN, lists, read};
-use super::{EXISTING, is_forked};
-use crate::Error;
+use super::EXISTING;
+use super::lists::{OPEN, lock_lists, read_counts};
+use crate::{Error, stream::process::is_forked};
 
 /// The limits for [`OPEN`]: the number of owners, and the number of their bytes.
 static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];
@@ -24,15 +24,15 @@ pub fn limit(owners: usize, bytes: usize) {
 }
 
 /// Returns an error if the limit is reached.
-pub(in crate::stream) fn has_room() -> Result<(), Error> {
-    let ([owners, bytes], limit) = (read(&OPEN), read(&LIMIT));
+pub(in crate::stream) fn check_limit() -> Result<(), Error> {
+    let ([owners, bytes], limit) = (read_counts(&OPEN), read_counts(&LIMIT));
     match owners < limit[0] && bytes < limit[1] {
         true => Ok(()),
         false => Err(Error::TooManyWait { owners, bytes }),
     }
 }
 
-/// Counts of the owners that are kept for dropped tensors, because their consumers may still be at work.
+/// How many owners are kept for dropped tensors, because their consumers may still be at work.
 ///
 /// ```
 /// let kept = dlpack_core::stream::retained();
@@ -45,8 +45,8 @@ pub struct Retained {
     pub owners: usize,
     /// The number of bytes that their tensors reach. Memory that two tensors share counts twice.
     pub bytes: usize,
-    /// The number of these owners that only an export to the same stream or [`collect`](crate::stream::collect) can free, because the end of their
-    /// consumers' work is not known.
+    /// The number of these owners that only an export to the same stream or [`collect`](crate::stream::collect) can free, because
+    /// the end of their consumers' work is not known.
     pub open: usize,
     /// The number of these owners that a graph holds ([`captured`]).
     pub captured: usize,
@@ -64,12 +64,12 @@ pub fn retained() -> Retained {
     if is_forked() {
         return Retained::default();
     }
-    let lists = lists();
-    let all = || lists.waiting().chain(&lists.graphs);
+    let lists = lock_lists();
+    let all = || lists.owners_outside_graphs().chain(&lists.graphs);
     let graphs = lists.graphs.iter().filter(|one| one.is_in_graph());
     Retained {
         owners: all().count(),
-        bytes: all().fold(0, |sum, one| sum.saturating_add(one.freeing.bytes)),
+        bytes: all().fold(0, |sum, one| sum.saturating_add(one.pending.bytes)),
         open: lists.open.iter().map(|(_, owners)| owners.len()).sum(),
         captured: graphs.count(),
         in_progress: EXISTING
@@ -82,7 +82,8 @@ pub fn retained() -> Retained {
 /// consumer has dropped the tensor.
 ///
 /// When such a graph and everything made from it are destroyed, its owners wait only for their consumers, and are
-/// dropped by [`collect`](crate::stream::collect). CUDA before 11.3 cannot tell when a graph is gone; then they stay until [`release_captured`](crate::stream::release_captured).
+/// dropped by [`collect`](crate::stream::collect). CUDA before 11.3 cannot tell when a graph is gone; then they stay until
+/// [`release_captured`](crate::stream::release_captured).
 ///
 /// ```
 /// assert_eq!(dlpack_core::stream::captured(), 0);
