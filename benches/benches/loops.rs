@@ -138,7 +138,7 @@ fn reduced(bytes: usize, size: &str, row: Row<'_>) {
         &mut || _ = black_box(black_box(&ours).max()),
         &mut || _ = black_box(black_box(&slice).iter().copied().fold(f32::MIN, f32::max)),
     );
-    let numbers: Vec<i32> = (0..slice.len() as i32).collect();
+    let numbers: Vec<i32> = (0..).take(slice.len()).collect();
     let ours_i32 = view(&numbers, [numbers.len()]);
     row(
         format!("iter().sum(), f32, {size}"),

@@ -208,7 +208,7 @@ fn broadcast_elements_are_those_of_the_indices() {
 fn shapes_that_do_not_fit_are_refused() {
     let row = View::<i32, [i64; 1]>::new(vec![1, 2, 3].into_dlpack().unwrap()).unwrap();
     assert_eq!(broadcast(&row, [2, 3]).unwrap(), [1, 2, 3, 1, 2, 3]);
-    assert_eq!(broadcast(&row, [0, 3]).unwrap(), []);
+    assert!(broadcast(&row, [0, 3]).unwrap().is_empty());
     for (error, needed) in [
         (broadcast(&row, [3, 2]), vec![3, 2]),
         (broadcast(&row, [1]), vec![1]),

@@ -287,7 +287,7 @@ pub(super) unsafe fn reduce_elements<
         }
         let most = lines.map_or(usize::MAX, |[front, _]| front);
         let mut accumulators = start;
-        let (lines, few) = rest.load_some(&mut block, most).as_chunks::<N>();
+        let (lines, few) = split_lines::<T, N>(rest.load_some(&mut block, most));
         for line in lines {
             step(&mut accumulators, line);
         }
@@ -367,8 +367,8 @@ pub(super) unsafe fn reduce_pairs<
         let a = rest.load_some(&mut block, most);
         let b = others.load_exactly(&mut second, a.len());
         let mut accumulators = start;
-        let ((lines, few), (others, few_others)) = (a.as_chunks::<N>(), b.as_chunks::<N>());
-        for (a, b) in lines.iter().zip(others) {
+        let ((lines, few), (others, few_others)) = (split_lines::<T, N>(a), split_lines::<T, N>(b));
+        for (a, b) in lines.zip(others) {
             step(&mut accumulators, a, b);
         }
         if !few.is_empty() {
@@ -381,6 +381,14 @@ pub(super) unsafe fn reduce_pairs<
         total.push(collect(accumulators));
     }
     total.add_up()
+}
+
+/// Splits elements into lines of `N`, and fewer than `N` that are left. (`slice::as_chunks` needs Rust 1.88.)
+#[inline(always)]
+fn split_lines<T, const N: usize>(elements: &[T]) -> (impl Iterator<Item = &[T; N]>, &[T]) {
+    let lines = elements.chunks_exact(N);
+    let few = lines.remainder();
+    (lines.filter_map(<[T]>::first_chunk), few)
 }
 
 /// Loads the elements of a line.

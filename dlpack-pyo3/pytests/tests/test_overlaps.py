@@ -215,7 +215,7 @@ def test_a_lease_ends_before_its_memory_is_released(kind):
         def _delete(self, address):
             super()._delete(address)
             try:
-                p.make_view(np.frombuffer(self.memory, "f4")[:4], "ViewMut, promised")
+                p.make_view(np.frombuffer(self.memory, "f4", count=4), "ViewMut, promised")
                 outcomes.append("accepted")
             except TypeError as error:
                 outcomes.append(str(error))

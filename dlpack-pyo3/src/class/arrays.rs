@@ -1,9 +1,10 @@
 //! Attributes that are arrays of a library. Each access creates one, over the tensor that the attribute would return.
 
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
-use pyo3::{intern, prelude::*, sync::PyOnceLock};
+use pyo3::{intern, prelude::*};
 
-use crate::{class::array::numpy_of, library::function::Library};
+use crate::class::array::numpy_of;
+use crate::library::function::{KnownLibrary, Library};
 
 /// A property that wraps the descriptor of a tensor attribute. The library is imported on the first access.
 pub(super) fn array_property<'py>(
@@ -11,15 +12,14 @@ pub(super) fn array_property<'py>(
     library: &'static str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
-    let (descriptor, found) = (tensor.clone().unbind(), PyOnceLock::<Library>::new());
+    let (descriptor, library) = (tensor.clone().unbind(), KnownLibrary::new(library));
     let get = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
         let py = arguments.py();
         let object = arguments.get_item(0)?;
         let class = object.get_type();
         let descriptor = descriptor.bind(py);
         let tensor = descriptor.call_method1(intern!(py, "__get__"), (object, class))?;
-        let library = found.get_or_try_init(py, || Library::named(py, library))?;
-        array_in_library(library, &tensor).map(Bound::unbind)
+        array_in_library(library.import_once(py)?, &tensor).map(Bound::unbind)
     };
     let get = PyCFunction::new_closure(py, None, None, get)?;
     let (set, delete, doc) = (

@@ -131,13 +131,19 @@ fn unresolved_error(py: Python<'_>, path: &str, error: PyErr) -> PyErr {
 pub(crate) struct KnownLibrary(&'static str, PyOnceLock<Library>);
 
 impl KnownLibrary {
-    const fn new(name: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str) -> Self {
         Self(name, PyOnceLock::new())
     }
 
     /// Imports the library on the first call.
+    ///
+    /// The thread that imports holds no lock of ours: a child that was forked meanwhile would wait for it for ever.
     pub(crate) fn import_once(&self, py: Python<'_>) -> PyResult<&Library> {
-        self.1.get_or_try_init(py, || Library::named(py, self.0))
+        if let Some(library) = self.1.get(py) {
+            return Ok(library);
+        }
+        let library = Library::named(py, self.0)?;
+        Ok(self.1.get_or_init(py, || library))
     }
 }
 
