@@ -17,11 +17,9 @@
 //! | `fast` | fast path for valid tensors with few axes, which nearly all tensors are |
 //! | `descriptor` | the checked description; also of a tensor that was exported or imported before |
 //! | `record` | columns over a slice of structs |
-//! | `shaped` | a buffer and its shape, for a tensor without a struct of its own |
 
 pub(crate) mod check;
 pub(crate) mod descriptor;
 pub(crate) mod fast;
 pub(crate) mod parts;
 pub(crate) mod record;
-pub(crate) mod shaped;

@@ -22,6 +22,7 @@
 //! | `offer` | a tensor passed to user code that may take ownership or reject it |
 //! | `reexport` | re-exports, and the search for the owner below them |
 //! | `root` | exports that hold a shared allocation directly, however often it was exported before |
+//! | `shaped` | a buffer and its shape, for a tensor without a struct of its own |
 //! | `owner_field` | exports that hold a clone of the field marked `owner` |
 //! | `views` | views of a tensor, which keep the whole; its bytes as another data type |
 //! | `finish` | `finish_export`, which carries out a plan, and the functions that lead to it; exports of imported tensors |
@@ -47,6 +48,7 @@ pub(crate) mod offer;
 pub(crate) mod owner_field;
 pub(crate) mod reexport;
 pub(crate) mod root;
+pub(crate) mod shaped;
 pub(crate) mod strided;
 pub(crate) mod tensors;
 pub(crate) mod views;

@@ -99,12 +99,12 @@ const _: () = assert!(
 pub use describe::descriptor::Descriptor;
 pub use describe::parts::Parts;
 pub use describe::record::Record;
-pub use describe::shaped::Shaped;
 pub use device::{AsDevice, Device, DeviceType};
 pub use dtype::{AsOrder, DataType, Order};
 pub use element::Element;
 pub use error::Error;
 pub use export::DLPack;
+pub use export::shaped::Shaped;
 pub use export::tensors::DLPackTensors;
 #[cfg(feature = "cudarc")]
 pub use features::cuda;

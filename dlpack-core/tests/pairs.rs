@@ -17,7 +17,7 @@ use dlpack_core::{DLPack, Error, Managed, Record};
 use made::{Foreign, dtype};
 
 /// Memory with small numbers in every item.
-fn memory<T: Plain>() -> Vec<u8> {
+fn memory() -> Vec<u8> {
     (0..if cfg!(miri) { 1 << 15 } else { 1 << 16 })
         .map(|index| (index * 37 / 8) as u8 % 100)
         .collect()
@@ -48,7 +48,7 @@ fn draw<T: Plain>(dice: &mut Dice, memory: &mut [u8], shape: &[usize]) -> View<T
         "inside"
     );
     let shape: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
-    let kind = dtype(T::DTYPE.code(), T::DTYPE.bits() as u8, 1);
+    let kind = dtype(T::DTYPE.code(), T::DTYPE.bits(), 1);
     let data = (memory.as_mut_ptr()).wrapping_add(skew + start as usize * size_of::<T>());
     let foreign = Foreign::new(data, kind, &shape).strides(&strides);
     // SAFETY: all items lie in the memory, which outlives the view.
@@ -72,7 +72,7 @@ fn check_pairs<T: Plain + PartialEq + core::fmt::Debug, U: Plain + PartialEq + c
     if rank > 0 && dice.below(3) == 0 {
         shape[dice.below(rank)] = if cfg!(miri) { 20 } else { 70 };
     }
-    let (mut left, mut right) = (memory::<T>(), memory::<U>());
+    let (mut left, mut right) = (memory(), memory());
     let a = draw::<T>(dice, &mut left, &shape);
     let b = draw::<U>(dice, &mut right, &shape);
     let expected: Vec<(T, U)> = a
@@ -174,7 +174,7 @@ fn broadcast_elements_are_those_of_the_indices() {
         let own: Vec<usize> = (shape[3 - rank..].iter())
             .map(|&extent| if dice.below(3) == 0 { 1 } else { extent })
             .collect();
-        let mut bytes = memory::<i32>();
+        let mut bytes = memory();
         let array = draw::<i32>(dice, &mut bytes, &own);
         let part = array.broadcast_to(shape).unwrap();
         assert_eq!(part.shape(), shape);
