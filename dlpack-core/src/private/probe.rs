@@ -19,8 +19,9 @@ use crate::export::extras::{self, Shared};
 use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
+use crate::private::{assertion::ElementOf, tensor::Accepts};
 use crate::{Buffer, DLPack, Descriptor, Element, Error, ExportRequest, Loan, LoanMut, Parts};
-use crate::{Writable, element::AnyBits, private::assertion::ElementOf};
+use crate::{TensorRef, Writable, element::AnyBits};
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -173,6 +174,11 @@ pub trait ProbeDefaults {
     /// The default of `DOCS` in [`Table`].
     const DOCS: NamedDocs = &[];
 
+    /// The default of `TENSOR` in [`Accepts`].
+    const TENSOR: fn(&TensorRef<'_>) -> bool = |_| false;
+    /// The default of `DATA` in [`Accepts`].
+    const DATA: fn(&TensorRef<'_>, Option<usize>) -> bool = |_, _| false;
+
     /// The default of `records` in [`Table`].
     #[must_use]
     fn records<L: ?Sized>(_: &L) -> Option<Records<'_>> {
@@ -197,6 +203,7 @@ impl<E> ProbeDefaults for ElementOf<E> {}
 impl<S: ?Sized> ProbeDefaults for RankOf<S> {}
 impl<L: ?Sized> ProbeDefaults for LentLists<L> {}
 impl<L: ?Sized> ProbeDefaults for Table<L> {}
+impl<T: ?Sized> ProbeDefaults for Accepts<T> {}
 
 /// A route from `T` to a loan for reading.
 pub trait Route<T: ?Sized> {

@@ -1,5 +1,7 @@
 //! Functions for a tensor in a field, a named tensor or an optional tensor, and for importing it.
 
+use core::marker::PhantomData;
+
 use crate::describe::record::Columns;
 use crate::error::text;
 use crate::export::{extras::Shared, hand_over::RawExport};
@@ -107,18 +109,23 @@ pub fn check_assigned(
     Ok(tensor)
 }
 
-/// Whether dtype and rank of this tensor are those that a field of this type imports.
-#[must_use]
-pub fn accepts_tensor<T: FromDLPack>(tensor: &TensorRef<'_>) -> bool {
-    T::fits(tensor)
+/// Whether a type accepts a tensor. If the type cannot be imported, the constants of `private::probe::ProbeDefaults` apply, so that
+/// only the call that imports it reports the error.
+#[derive(Debug)]
+pub struct Accepts<T: ?Sized>(PhantomData<T>);
+
+impl<T: FromDLPack> Accepts<T> {
+    /// Whether dtype and rank of a tensor are those that a field of this type imports.
+    pub const TENSOR: fn(&TensorRef<'_>) -> bool = T::fits;
 }
 
-/// Whether dtype and rank of this tensor are those that a struct imports whose data field has the type `D`. The rank counts
-/// the axes before those of the element type.
-#[must_use]
-pub fn accepts_data<D: FromTensor>(tensor: &TensorRef<'_>, rank: Option<usize>) -> bool {
-    let axes = |rank| rank + D::Element::TRAILING.len();
-    D::fits(tensor) && rank.is_none_or(|rank| axes(rank) == tensor.shape().len())
+impl<D: FromTensor> Accepts<D> {
+    /// Whether dtype and rank of a tensor are those that a struct imports whose data field has this type. The rank counts
+    /// the axes before those of the element type.
+    pub const DATA: fn(&TensorRef<'_>, Option<usize>) -> bool = |tensor, rank| {
+        let axes = |rank| rank + D::Element::TRAILING.len();
+        D::fits(tensor) && rank.is_none_or(|rank| axes(rank) == tensor.shape().len())
+    };
 }
 
 /// Whether an axis of this tensor has this size.

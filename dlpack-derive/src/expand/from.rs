@@ -49,7 +49,10 @@ pub(crate) fn expand_from_dlpack(
             #[inline]
             fn from_dlpack(tensor: #c::Managed) -> #k::Result<Self, #c::Error> { #body }
             #[inline]
-            fn fits(tensor: &#c::TensorRef<'_>) -> #k::Bool { #fits }
+            fn fits(tensor: &#c::TensorRef<'_>) -> #k::Bool {
+                use #k::ProbeDefaults as _;
+                #fits
+            }
         },
     ))
 }
@@ -102,7 +105,7 @@ fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 fn accepts(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
     let k = paths.k(at);
-    quote_spanned!(at=> #k::accepts_tensor::<#ty>(tensor))
+    quote_spanned!(at=> #k::Accepts::<#ty>::TENSOR(tensor))
 }
 
 /// Creates the first variant with a field that accepts the tensor. Also returns whether there is one.
@@ -113,7 +116,7 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenSt
         let variant = arm.variant.ident;
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
-        let fits = quote_spanned!(at=> #at_k::accepts_tensor::<#ty>(&tensor.view()));
+        let fits = quote_spanned!(at=> #at_k::Accepts::<#ty>::TENSOR(&tensor.view()));
         let values = arm.variant.fields.iter().map(|field| {
             let is_chosen = core::ptr::eq(field, chosen);
             let value = if is_chosen {
@@ -141,6 +144,7 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenSt
         format!("{}({ty})", arm.variant.ident.unraw())
     });
     let import = quote! {
+        use #k::ProbeDefaults as _;
         #(#tries)*
         #k::Err(#k::no_variant(#name, &[#(#variants),*], tensor))
     };
@@ -239,7 +243,7 @@ impl<'a> Solver<'a> {
         };
         let (at, ty) = (data.at, data.ty);
         let at_k = self.paths.k(at);
-        let accepts = quote_spanned!(at=> #at_k::accepts_data::<#ty>);
+        let accepts = quote_spanned!(at=> #at_k::Accepts::<#ty>::DATA);
         quote!(#accepts(tensor, #rank) #sizes)
     }
 

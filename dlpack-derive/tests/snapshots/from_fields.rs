@@ -28,8 +28,9 @@ impl ::dlpack_core::FromDLPack for Image {
     }
     #[inline]
     fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
-        ::dlpack_core::__private::accepts_data::<
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::Accepts::<
             Vec<f32>,
-        >(tensor, ::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
+        >::DATA(tensor, ::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
     }
 }

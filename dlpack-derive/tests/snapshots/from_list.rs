@@ -21,9 +21,10 @@ impl ::dlpack_core::FromDLPack for Frame {
     }
     #[inline]
     fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
-        ::dlpack_core::__private::accepts_data::<
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::Accepts::<
             Vec<u8>,
-        >(tensor, ::dlpack_core::__private::Some(4))
+        >::DATA(tensor, ::dlpack_core::__private::Some(4))
             && ::dlpack_core::__private::has_size(tensor, 2, 3)
     }
 }

@@ -13,6 +13,7 @@ impl ::dlpack_core::FromDLPack for Wrapper {
     }
     #[inline]
     fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
-        ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(tensor)
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(tensor)
     }
 }

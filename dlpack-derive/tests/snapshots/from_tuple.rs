@@ -20,8 +20,9 @@ impl ::dlpack_core::FromDLPack for Matrix {
     }
     #[inline]
     fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
-        ::dlpack_core::__private::accepts_data::<
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::Accepts::<
             Vec<f64>,
-        >(tensor, ::dlpack_core::__private::Some(2))
+        >::DATA(tensor, ::dlpack_core::__private::Some(2))
     }
 }

@@ -11,12 +11,13 @@ impl ::dlpack_core::FromDLPack for Audio {
     fn from_dlpack(
         tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
-        if ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(&tensor.view()) {
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        if ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(&tensor.view()) {
             return ::dlpack_core::__private::Ok(Self::Mono {
                 0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
             });
         }
-        if ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(&tensor.view()) {
+        if ::dlpack_core::__private::Accepts::<Vec<i16>>::TENSOR(&tensor.view()) {
             return ::dlpack_core::__private::Ok(Self::Both {
                 rate: <u32 as ::dlpack_core::__private::Default>::default(),
                 samples: ::dlpack_core::__private::import_field::<Vec<i16>>(tensor)?,
@@ -32,7 +33,8 @@ impl ::dlpack_core::FromDLPack for Audio {
     }
     #[inline]
     fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
-        ::dlpack_core::__private::accepts_tensor::<Vec<f32>>(tensor)
-            || ::dlpack_core::__private::accepts_tensor::<Vec<i16>>(tensor)
+        use ::dlpack_core::__private::ProbeDefaults as _;
+        ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(tensor)
+            || ::dlpack_core::__private::Accepts::<Vec<i16>>::TENSOR(tensor)
     }
 }

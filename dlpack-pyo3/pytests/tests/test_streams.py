@@ -672,7 +672,8 @@ def test_nobody_waits_while_memory_is_released(cuda, way, cls):
     del owner
     sim.forget_calls()
     release()
-    assert sim.calls() == []
+    # The first release in a process initialises the driver.
+    assert [call for call in sim.calls() if call != "cuInit"] == []
     assert sim.live(sim.ALLOCATIONS) == 0
 
 
