@@ -62,32 +62,42 @@ struct Bounds {
     one_word_names: usize,
     /// Free functions that share their name with one of another file.
     shared_names: usize,
+    /// Types that share their name with one of another file.
+    shared_types: usize,
+    /// The words in the names of 100 functions, at least.
+    words: usize,
 }
 
 const CRATES: [Bounds; 3] = [
     Bounds {
         name: "dlpack-core",
-        people: 11,
-        back_references: 14,
-        empty_reasons: 3,
-        one_word_names: 32,
-        shared_names: 6,
+        people: 7,
+        back_references: 0,
+        empty_reasons: 0,
+        one_word_names: 20,
+        shared_names: 4,
+        shared_types: 0,
+        words: 200,
     },
     Bounds {
         name: "dlpack-derive",
-        people: 3,
+        people: 0,
         back_references: 0,
         empty_reasons: 0,
-        one_word_names: 19,
-        shared_names: 3,
+        one_word_names: 14,
+        shared_names: 2,
+        shared_types: 1,
+        words: 198,
     },
     Bounds {
         name: "dlpack-pyo3",
-        people: 14,
-        back_references: 3,
-        empty_reasons: 3,
-        one_word_names: 20,
-        shared_names: 12,
+        people: 6,
+        back_references: 0,
+        empty_reasons: 0,
+        one_word_names: 11,
+        shared_names: 3,
+        shared_types: 1,
+        words: 220,
     },
 ];
 
@@ -113,8 +123,12 @@ struct Counts {
     back_references: Vec<String>,
     empty_reasons: Vec<String>,
     one_word_names: Vec<String>,
+    /// The words in the names of all functions.
+    words: usize,
     /// The files that have a free function of this name.
     free_functions: BTreeMap<String, BTreeSet<String>>,
+    /// The files that have a type of this name.
+    types: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Counts {
@@ -152,8 +166,13 @@ impl Counts {
             } else if line == "}" {
                 in_trait_impl = false;
             }
+            if let Some(name) = type_name(line) {
+                let files = self.types.entry(name.to_owned()).or_default();
+                files.insert(path.to_owned());
+            }
             if let (false, Some(name)) = (in_trait_impl, function_name(line)) {
                 self.functions += 1;
+                self.words += name.split('_').count();
                 if !name.contains('_') && !COMMON_NAMES.contains(&name) {
                     self.one_word_names.push(place());
                 }
@@ -185,13 +204,8 @@ impl Counts {
 
     /// What is above its bound, and where there is most of it.
     fn compare(&self, bounds: &Bounds) -> Vec<String> {
-        let shared = self
-            .free_functions
-            .iter()
-            .filter(|(_, files)| files.len() > 1);
-        let shared_names: Vec<_> = shared
-            .map(|(name, files)| format!("{}: {name}", Vec::from_iter(files.clone()).join(", ")))
-            .collect();
+        let shared_names = in_several_files(&self.free_functions);
+        let shared_types = in_several_files(&self.types);
         let share = |part: usize, of: usize, whole: usize| part * of / whole.max(1);
         let rows = [
             (
@@ -224,9 +238,15 @@ impl Counts {
                 shared_names.len(),
                 bounds.shared_names,
             ),
+            (
+                "types share a name",
+                &shared_types,
+                shared_types.len(),
+                bounds.shared_types,
+            ),
         ];
         let above = rows.iter().filter(|(.., found, bound)| found > bound);
-        above
+        let mut errors: Vec<_> = above
             .map(|(what, places, found, bound)| {
                 let worst = worst_files(places);
                 format!(
@@ -234,8 +254,24 @@ impl Counts {
                     bounds.name
                 )
             })
-            .collect()
+            .collect();
+        let words = share(self.words, 100, self.functions);
+        if words < bounds.words {
+            let (name, needed) = (bounds.name, bounds.words);
+            errors.push(format!(
+                "{name}: the names of 100 functions have {words} words, expected {needed}"
+            ));
+        }
+        errors
     }
+}
+
+/// The names that several files declare.
+fn in_several_files(names: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let shared = names.iter().filter(|(_, files)| files.len() > 1);
+    shared
+        .map(|(name, files)| format!("{}: {name}", Vec::from_iter(files.clone()).join(", ")))
+        .collect()
 }
 
 /// The three files with most of these places, and an example of each.
@@ -251,6 +287,15 @@ fn worst_files(places: &[String]) -> String {
     let texts =
         texts.map(|(file, places)| format!("\n  {file} ({}), as {}", places.len(), places[0]));
     texts.collect()
+}
+
+/// The type that a line at the top level of a file declares.
+fn type_name(line: &str) -> Option<&str> {
+    let mut words = line.split([' ', '<', '(', ';', ':', '{']);
+    let kind =
+        words.find(|word| !word.starts_with("pub") && *word != "crate)" && *word != "unsafe")?;
+    let is_type = matches!(kind, "struct" | "enum" | "trait" | "union" | "type");
+    is_type.then(|| words.next()).flatten()
 }
 
 /// The function that a line declares.
@@ -286,6 +331,7 @@ pub const fn read_all() {
     // who
     // ```
 }
+pub struct Part;
 impl Iterator for A {
     fn one() {}
 }
@@ -304,7 +350,10 @@ mod tests {
     fn what_is_hard_to_read_is_counted() {
         let mut counts = Counts::default();
         counts.count("a.rs", SOURCE);
-        counts.count("b.rs", "fn settle() {}\nfn other() {}\n");
+        counts.count(
+            "b.rs",
+            "fn settle() {}\nfn other() {}\npub(crate) struct Part<T>(T);\n",
+        );
         assert_eq!(counts.comment_lines, 5);
         assert_eq!(counts.people.len(), 2);
         assert_eq!(
@@ -327,15 +376,21 @@ mod tests {
             empty_reasons: 100,
             one_word_names: 66,
             shared_names: 1,
+            shared_types: 1,
+            words: 133,
         };
         assert_eq!(counts.compare(&bounds), Vec::<String>::new());
         bounds.people = 399;
         bounds.shared_names = 0;
+        bounds.shared_types = 0;
+        bounds.words = 134;
         let errors = counts.compare(&bounds);
         assert!(
             errors[0].starts_with("a: 400 of 1,000 lines of comments name people, at most 399 may")
         );
         assert!(errors[1].contains("a.rs, b.rs"), "{errors:?}");
-        assert_eq!(errors.len(), 2);
+        assert!(errors[2].contains("1 types share a name"), "{errors:?}");
+        assert!(errors[3].contains("133 words, expected 134"), "{errors:?}");
+        assert_eq!(errors.len(), 4);
     }
 }
