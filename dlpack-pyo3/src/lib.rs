@@ -101,7 +101,8 @@
 //! | [`Exported<T>`](Exported) | a [`Tensor`], which belongs to no library |
 //! | the return value of [`Library::array`] | an array of the library that the caller names at run time |
 //!
-//! Each wraps any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`; nothing is copied.
+//! Each wraps any [`DLPack`](trait@DLPack) value, such as a `Vec<f32>`; nothing is copied. `Numpy::shaped(vec, [2, 3])` gives a
+//! [buffer](Buffer) a shape.
 //!
 //! # Errors
 //!

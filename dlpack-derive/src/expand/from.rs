@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::ext::IdentExt;
+use syn::{Type, ext::IdentExt};
 
 use crate::expand::call::Paths;
 use crate::plan::claim::Claims;
@@ -134,15 +134,8 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenSt
         }
     });
     let name = paths.input.ident.unraw().to_string();
-    let variants = fields().map(|(arm, field)| {
-        let ty = field
-            .ty
-            .to_token_stream()
-            .to_string()
-            .replace(' ', "")
-            .replace(';', "; ");
-        format!("{}({ty})", arm.variant.ident.unraw())
-    });
+    let variants = fields()
+        .map(|(arm, field)| format!("{}({})", arm.variant.ident.unraw(), type_text(field.ty)));
     let import = quote! {
         use #k::ProbeDefaults as _;
         #(#tries)*
@@ -154,6 +147,12 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenSt
         fits => quote!(#(#fits)||*),
     };
     (import, fits)
+}
+
+/// A type as rustfmt would write it, if it is as simple as most: `Vec<[u8; 3]>`, `View<f32, 2>`.
+fn type_text(ty: &Type) -> String {
+    let tokens = ty.to_token_stream().to_string().replace(' ', "");
+    tokens.replace(',', ", ").replace(';', "; ")
 }
 
 /// Finds the value of each field.
