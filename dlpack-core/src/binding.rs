@@ -28,7 +28,7 @@
 //! | implement `current_work_stream` of the exchange API table | [`current_stream`](fn@current_stream) |
 //! | implement the allocator of that table | [`zeroed_like`] |
 //! | read a struct that another producer filled, without taking ownership | [`check_aligned`](fn@check_aligned), [`list_at`](fn@list_at) |
-//! | print the numbers of a tensor of any data type | [`numbers`](fn@numbers) |
+//! | print the numbers of a tensor of any data type | [`copy_numbers`] |
 //! | format an error when memory may be exhausted | [`text`](fn@text) |
 //! | find the Python exception for an error, with the feature `pyo3` | `exception` |
 //! | prevent overlap of arrays that are lent as plain slices | [`LeaseTable`], with the [`Span`] of each array from [`UnownedArray::span`] |

@@ -98,7 +98,7 @@ impl Managed {
     }
 }
 
-/// Replaces a description by that of a view, for which `select` applies one [`Pick`] after another. The outer error is that of
+/// Replaces a description by that of a view, for which `select` applies one [`Pick`](crate::binding::Pick) after another. The outer error is that of
 /// `select`.
 ///
 /// ```
