@@ -15,9 +15,9 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | `Array`, and the checks that make one from a tensor |
-//! | `rank` | the type of shape and strides for each rank, and the type of an index |
-//! | `read` | shape and strides, single elements, iteration and copies |
+//! | this file | `Array`, and the checks that make one from a tensor |
+//! | `rank` | the types of shape, strides and index for each rank |
+//! | `read` | data type, shape and strides, single elements, iteration and copies |
 //! | `as_slice` | slices, and what matrices of other crates need to borrow the memory |
 //! | `zip` | iterates over two arrays at once |
 //! | `reduce` | `sum`, `min`, `max` and `dot`; `numbers` defines how each type of number is added and compared |

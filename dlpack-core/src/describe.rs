@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `parts` | the builder: the parts of an annotation, or the error of the first invalid one |
 //! | `check` | every rule that involves more than one part: shape, strides, offset, bounds, alignment, device, stream; decides whether the tensor is read-only |
-//! | `fast` | fast path for valid tensors with few axes, which nearly all tensors are |
+//! | `fast` | fast paths for valid tensors with few axes, which nearly all tensors are; a second copy of the rules for them |
 //! | `descriptor` | the checked description; also of a tensor that was exported or imported before |
 //! | `record` | columns over a slice of structs |
 

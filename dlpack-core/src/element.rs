@@ -9,7 +9,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | `Element` and `Plain`, the numbers and their arrays |
+//! | this file | `Element` and `Plain`, the numbers and their arrays |
 //! | `axes` | the axes that an element adds to the shape |
 //! | `homogeneous` | checks that a struct of equal scalars is an element |
 //! | `groups` | small floats that share bytes |

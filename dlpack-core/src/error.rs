@@ -1,4 +1,4 @@
-//! The error type of the crate. Each variant has fields for what was found and what was expected.
+//! The error type of the crate and its text. Each variant has fields for what was found and what was expected.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt;

@@ -14,7 +14,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | the trait [`DLPack`]: exports of values and of `Arc`s |
+//! | this file | the trait [`DLPack`]: exports of values and of `Arc`s |
 //! | `extras` | optional properties of a type, in addition to its description: one hidden table |
 //! | `tensors` | exports of structs with several tensors |
 //! | `hand_over` | exports for a binding, whose owner can be released without the deleter |
@@ -26,14 +26,14 @@
 //! | `owner_field` | exports that hold a clone of the field marked `owner` |
 //! | `views` | views of a tensor, which keep the whole; its bytes as another data type |
 //! | `finish` | `finish_export`, which carries out a plan, and the functions that lead to it; exports of imported tensors |
-//! | `host_memory` | host copies and zeros in new memory, which `tensor::view` fills |
+//! | `host_memory` | host copies for a consumer, and tensors of zeros; `memory::gather` moves the items of a copy |
 //! | `device` | device memory: shared in stream order, or copied by the host or a driver |
 //! | `device_copies` | copies by a driver: new memory, and the stream order around it; `stream::session` moves the bytes |
-//! | `dims_storage` | where that allocation stores shape and strides |
 //! | `block` | the allocation: the struct, the owner, shape and strides; and the deleter, which drops the owner |
+//! | `dims_storage` | where that allocation stores shape and strides |
 //!
 //! `describe::check` decides whether a tensor is read-only, and `request::plan` which flags its consumer gets. `stream::order`
-//! records the event for which a consumer's stream waits.
+//! decides whether a consumer's stream waits for an event, and `stream::session` records it.
 
 pub(crate) mod block;
 pub(crate) mod device;

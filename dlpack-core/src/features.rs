@@ -1,4 +1,5 @@
-//! Trait implementations for types of other crates. Each file has the feature of its crate's name.
+//! Trait implementations for types of other crates. Each file is compiled with the feature of its name, which is the name of the
+//! crate; but `numbers` with `half` or `num-complex`, and `cuda` with `cudarc`.
 //!
 //! ```text
 //! a number type ─── Element                 a container type ── Buffer, FromTensor

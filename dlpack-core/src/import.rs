@@ -11,7 +11,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | `FromDLPack` for whole values, `FromTensor` for the data |
+//! | this file | `FromDLPack` for whole values, `FromTensor` for the data |
 //! | `reader` | `Import`: reads the fields that the derive asks for, and copies the elements in the requested order |
 //! | `list` | the integers and lists that shape and strides are read into |
 

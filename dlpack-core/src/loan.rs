@@ -13,7 +13,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | `Loan` and `LoanMut`, and all their constructors |
+//! | this file | `Loan` and `LoanMut`, and all their constructors |
 //! | `access` | which code may write: none, the holder of the loan, or any; never memory of `bool` |
 //! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |

@@ -1,7 +1,7 @@
 //! Raw memory without types: allocation, reads of memory that other threads write, and copies.
 //!
 //! ```text
-//! strided items ──[ gather: loop plans ]──[ moves: the inner loops ]── contiguous items
+//! strided items ──[ gather: the loops ]───[ moves: the inner loops ]── contiguous items
 //!                                                                  └── aligned memory
 //! memory shared by threads ──[ atomic: words and lines ]──┘
 //! ```
@@ -11,7 +11,7 @@
 //! | `aligned` | allocations aligned to 256 bytes, and vectors with fallible allocation |
 //! | `counted` | a reference-counted value with fallible allocation |
 //! | `atomic` | reads and writes of memory that other threads access, in words and, by `atomic/lines`, in cache lines |
-//! | `gather` | plans the loops that copy strided items fastest, in safe code |
+//! | `gather` | chooses the loops that copy strided items fastest, in safe code |
 //! | `moves` | the inner loops of that copy: transposed squares, rows, single items; plain reads, or reads by `atomic` |
 
 pub(crate) mod aligned;

@@ -6,13 +6,13 @@
 //!
 //! | file | question that it answers |
 //! |---|---|
-//! | `probe.rs` | how does a field of this type lend its elements? |
-//! | `parts.rs` | which loan does a field lend, and can a clone keep it? Which shape, strides, offset, dtype, device, stream? |
-//! | `expression.rs` | what does the expression of a key evaluate to? |
-//! | `fields.rs` | how is a field of this type in a record read, written and described? |
-//! | `keys.rs` | which keys can an editor complete? |
-//! | `tensor.rs` | is the field a tensor itself, which tensor has this name, and how is a field imported? |
-//! | `assertion.rs` | does `assert_exports!` hold? |
+//! | `probe` | how does a field of this type lend its elements? |
+//! | `parts` | which loan does a field lend, and can a clone keep it? Which shape, strides, offset, dtype, device, stream? |
+//! | `expression` | what does the expression of a key evaluate to? |
+//! | `fields` | how is a field of this type in a record read, written and described? |
+//! | `keys` | which keys can an editor complete? |
+//! | `tensor` | is the field a tensor itself, which tensor has this name, and how is a field imported? |
+//! | `assertion` | does `assert_exports!` hold? |
 //!
 //! Safe user code may call every function here, in any order and any number of times, without breaking soundness:
 //!

@@ -21,7 +21,7 @@
 //! | `library` | finds and loads `libcuda` and `libamdhip64` at run time |
 //! | `driver` | the drivers' entry points in one table for both APIs, and the current context |
 //! | `primary` | the primary contexts that core retains, their unused events, and the contexts of streams |
-//! | `context` | the context, or in HIP the device, that a stream belongs to |
+//! | `context` | the context, or in HIP the device, that a stream belongs to, and an event in it for the work of the stream |
 //! | `session` | driver calls for all other files: recording events, waiting for them, copying memory |
 //! | `order` | left half of the picture: when the producer's event is needed, and the stream of a thread's last export |
 //! | `release` | right half of the picture: which work must be over before an owner is dropped, and whether it is over |

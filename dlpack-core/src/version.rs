@@ -1,4 +1,4 @@
-//! DLPack versions, and the choice between the legacy and the versioned struct.
+//! DLPack versions, and the choice between the legacy and the versioned struct ([`negotiate`]).
 
 use core::fmt;
 

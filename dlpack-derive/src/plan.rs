@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Input ──[ claims ]──┬── the tensor ────────┐
-//!                     ├── further tensors ───┼── Plan
+//!                     ├── named tensors ─────┼── Plan
 //!                     └── variants, columns ─┘
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! | this file | decides what kind of tensor an item is |
 //! | `claim` | which field or attribute claims which role, and the rules between two claims |
 //! | `tensor` | one tensor: its data and its layout |
-//! | `tensors` | additional tensors: their names and their data |
+//! | `tensors` | named tensors: their names and their data |
 //! | `variants` | an enum: the field of each variant |
 //! | `visible` | rejects types whose tokens show that they do not fit |
 //! | `row` | the requirements that `Element` and `Record` share |

@@ -3,6 +3,9 @@
 //! PyO3's exceptions need memory and panic without it. Also, our C functions are not called through PyO3, so PyO3 does not know
 //! that the thread is attached, and defers what is dropped until it is. So errors are raised here by CPython's own functions:
 //! if there is no memory for an exception, in Rust or in Python, a `MemoryError` is raised.
+//!
+//! The texts of core's errors are in `error.rs` of dlpack-core, and the text for a panic is in this file. Other texts are written
+//! where `fail!` and `bail!` raise them.
 #![expect(unsafe_code, reason = "calls C functions that set exceptions")]
 
 use core::fmt::{self, Display};

@@ -10,9 +10,9 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | the four types of arrays that the processor reads |
+//! | this file | the four types of arrays that the processor reads |
 //! | `leased` | how each is made of an argument |
-//! | `needs` | what an argument has to be, and the text where it is something else |
+//! | `needs` | what an argument has to be, and the `TypeError` for an argument that does not meet that |
 //! | `records` | views of structured arrays |
 //! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
 //! | `device` | arrays in the memory of a GPU, for `cudarc` |

@@ -16,8 +16,8 @@
 //!   skip overlap_and_gaps_are_never  a million cases of arithmetic, without `unsafe` code
 //!   skip a_shared_byte_is_never      thousands of cases of arithmetic, without `unsafe` code
 //!   skip two_columns_are_told_apart  likewise
-//!   skip fast_paths_give_what        likewise
-//!   skip strides_give_what           likewise
+//!   skip fast_paths_agree_with       likewise
+//!   skip given_strides_agree_with    likewise
 //! And what finds an owner by the address of its deleter, as Miri gives one function several addresses:
 //!   skip a_handle_on_a_part
 //!   skip a_root_keeps_what_lies_in_it

@@ -14,7 +14,7 @@ use crate::raw::Out;
 use crate::user_object::Destructor;
 use crate::world::Api::Hip;
 
-/// Not among `entries!`, since it gives a name and no code; it is no call that can fail.
+/// Not among `entries!`: it returns a name instead of a status, so it cannot fail.
 #[unsafe(no_mangle)]
 extern "C" fn hipGetErrorName(code: i32) -> *const c_char {
     Code(code)

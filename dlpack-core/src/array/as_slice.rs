@@ -11,10 +11,10 @@ use crate::element::Plain;
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
 use crate::layout::{Dims, extent};
 use crate::tensor::view::check_alignment;
-use crate::{DataType, Device, Error, TensorRef};
+use crate::{Device, Error, TensorRef};
 
 impl<T: Plain, L: Rank> Array<T, L> {
-    /// A tensor over the memory of the array, with this shape and strides in scalars.
+    /// A tensor over the memory of the array, with this shape and these strides, both counted in scalars.
     fn as_tensor<'a>(&'a self, shape: &'a [i64], strides: &'a [i64]) -> TensorRef<'a> {
         TensorRef {
             data: self.data,
@@ -33,9 +33,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
 
     /// Borrows the elements as a slice, without a copy. The array must be contiguous, and no other code may write to it.
     ///
-    /// No other code can write to a tensor that was moved in, or to a copy that Rust made. For memory from Python, the caller
-    /// must promise it, whatever flags the producer sets: by [`Array::as_slice_unchecked`], or for all arguments by
-    /// `dlpack_pyo3::Promise`.
+    /// No other code can write to a tensor that was moved into the view and is not shared, or to a copy that this crate made. For
+    /// memory from Python, the caller must promise that no other code writes, whatever flags the producer sets: by
+    /// [`Array::as_slice_unchecked`], or for all arguments by `dlpack_pyo3::Promise`.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Error, array::View};
@@ -97,6 +97,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
         }
         check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
+            // Only `bool` has invalid bytes, and a `bool` is one byte.
             let bytes = i64::try_from(len * size_of::<T>()).unwrap_or(i64::MAX);
             self.as_tensor(&[bytes], &[1]).check_bools()?;
         }
@@ -109,7 +110,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// The errors of [`Array::as_slice`], except that all strides are accepted.
     #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
-    pub(crate) fn read_plain_layout(&self) -> Result<(&[i64], Dims), Error> {
+    pub(crate) fn check_lendable_layout(&self) -> Result<(&[i64], Dims), Error> {
         if self.shared {
             return Err(Error::MayChange);
         }
@@ -120,7 +121,7 @@ impl<T: Plain, L: Rank> Array<T, L> {
             return Ok((shape, extent::packed_strides(Order::C, shape, 1)?));
         }
         for stride in strides.iter_mut() {
-            // An element without scalars has any stride.
+            // Elements without scalars, such as `[f32; 0]`, may have any stride.
             if *stride % Self::SCALARS.max(1) != 0 {
                 return Err(self.not_contiguous());
             }
@@ -131,19 +132,5 @@ impl<T: Plain, L: Rank> Array<T, L> {
             self.as_tensor(shape, self.strides.as_ref()).check_bools()?;
         }
         Ok((shape, strides))
-    }
-
-    /// The data type of the scalars.
-    ///
-    /// ```
-    /// use dlpack_core::{DLPack, DataType, array::View};
-    ///
-    /// let points = View::<[f32; 3], [i64; 1]>::new(vec![[0.0_f32; 3]; 4].into_dlpack()?)?;
-    /// assert_eq!(points.dtype(), DataType::F32);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    #[must_use]
-    pub fn dtype(&self) -> DataType {
-        T::DTYPE
     }
 }

@@ -157,18 +157,18 @@ unsafe fn change_block<T: Plain, C: Change<T>>(place: *mut u8, count: usize, cha
     unsafe { atomic::store_bytes(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
 }
 
-/// Changes elements with any strides, in the order of `positions`.
+/// Changes elements with any strides, in the order of `offsets`.
 ///
 /// # Safety
 ///
-/// Elements lie at the offsets `positions` from `data`, and may be written by `memory/atomic.rs`.
+/// Elements lie at `offsets` from `data`, and may be written by `memory/atomic.rs`.
 pub(super) unsafe fn change_strided<T: Plain, C: Change<T>>(
     data: *mut u8,
-    mut positions: ItemOffsets<'_>,
+    mut offsets: ItemOffsets<'_>,
     change: &mut C,
 ) {
-    if positions.has_runs_of::<T>(LINE) {
-        while let Some((start, count)) = positions.next_run() {
+    if offsets.has_runs_of::<T>(LINE) {
+        while let Some((start, count)) = offsets.next_run() {
             // SAFETY: a run of the elements of this function's contract; `has_runs_of` found runs contiguous.
             unsafe { change_run(data.wrapping_offset(start), count, change) };
         }
@@ -176,23 +176,23 @@ pub(super) unsafe fn change_strided<T: Plain, C: Change<T>>(
     }
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     let values = block.as_mut_ptr().cast::<T>();
-    while positions.remaining_items() > 0 {
-        let mut places = positions.clone();
+    while offsets.remaining_items() > 0 {
+        let mut places = offsets.clone();
         let count = if C::READS {
             // SAFETY: by this function's contract the elements are readable; `block` is a local variable with space for `CAPACITY`.
-            let count = unsafe { positions.load_next(data, values, ItemBuffer::<T>::CAPACITY) };
+            let count = unsafe { offsets.load_next(data, values, ItemBuffer::<T>::CAPACITY) };
             // SAFETY: `load_next` has written `count` elements to `block`.
             unsafe { make_values(values, count) };
             count
         } else {
-            min(ItemBuffer::<T>::CAPACITY, positions.remaining_items())
+            min(ItemBuffer::<T>::CAPACITY, offsets.remaining_items())
         };
         // SAFETY: `block` is a local variable, aligned for `T`, with space for `count` elements.
         change.write_values(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
         // SAFETY: by this function's contract `count` elements are writable at `place`; `write_values` has initialised as many.
         unsafe { places.store_next(data, values, count) };
         if !C::READS {
-            positions = places;
+            offsets = places;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The types of shape and strides: an array for a fixed rank, `Dims` for any rank.
+//! The types of shape, strides and index: arrays for a fixed rank; for any rank `Dims`, and a slice as the index.
 
 use core::{array, fmt};
 
@@ -9,7 +9,8 @@ use crate::{Error, layout::Dims};
     label = "expected a rank of 0 to 8",
     note = "for any number of axes use `dlpack_core::layout::Dims`; as an argument of a Python function, `ViewDyn<T>` or `ViewMutDyn<T>`"
 )]
-/// A list with one number for each axis: `[i64; N]` for `N` axes, [`Dims`] for any number.
+/// The type of a shape: a list with one number for each axis. `[i64; N]` for `N` axes, [`Dims`] for any number of axes. Strides
+/// have the same type.
 pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed {
     /// The list with one axis less.
     type Less: Rank;
@@ -25,7 +26,7 @@ pub trait Rank: AsRef<[i64]> + Clone + fmt::Debug + Send + Sync + sealed::Sealed
     #[doc(hidden)]
     fn from_slice(numbers: &[i64]) -> Result<Self, Error>;
 
-    /// The list of `rank` numbers. If the type fixes the rank, the caller has checked it.
+    /// The list `number(0), number(1), ..` of length `rank`. If the type fixes the rank, the caller has checked that they agree.
     ///
     /// # Errors
     ///

@@ -1,18 +1,19 @@
-//! Reads an array: shape and strides, single elements, iteration, copies and slices.
+//! Reads an array: data type, shape and strides, single elements, iteration and copies.
 #![expect(unsafe_code, reason = "reads elements of a checked tensor")]
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-use crate::Error;
 use crate::array::rank::{Index, Rank};
 use crate::array::{Array, ArrayElement, ArrayMut, Part, PartMut, View, ViewMut};
+use crate::element::Plain;
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
 use crate::memory::{aligned::allocate_vec, gather::gather_items};
 use crate::tensor::array_element::ElementAccess;
 use crate::tensor::item_offsets::ItemOffsets;
 use crate::tensor::items::Items;
+use crate::{DataType, Error};
 
 impl<T: ArrayElement, const N: usize> Array<T, [i64; N]> {
     /// The shape: the size of each axis.
@@ -245,7 +246,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[inline]
     pub fn iter(&self) -> Items<'_, T> {
         Items {
-            positions: self.item_offsets(),
+            offsets: self.item_offsets(),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,
@@ -353,6 +354,22 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
 
     pub(crate) fn not_contiguous(&self) -> Error {
         Error::not_contiguous(self.shape.as_ref(), self.strides.as_ref())
+    }
+}
+
+impl<T: Plain, L: Rank> Array<T, L> {
+    /// The data type of the scalars.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, DataType, array::View};
+    ///
+    /// let points = View::<[f32; 3], [i64; 1]>::new(vec![[0.0_f32; 3]; 4].into_dlpack()?)?;
+    /// assert_eq!(points.dtype(), DataType::F32);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        T::DTYPE
     }
 }
 

@@ -148,7 +148,7 @@ impl<S: Copy> Total<S> {
 /// The elements of an array that are not reduced yet, in memory order if there are not too many axes.
 struct RemainingElements<'a> {
     data: *mut u8,
-    positions: ItemOffsets<'a>,
+    offsets: ItemOffsets<'a>,
 }
 
 impl<'a> RemainingElements<'a> {
@@ -160,19 +160,19 @@ impl<'a> RemainingElements<'a> {
         let (shape, strides) = (order.shape(), order.strides(index));
         Self {
             data: (array.data).wrapping_offset(order.first(index) * Array::<T, L>::UNIT),
-            positions: ItemOffsets::new(shape, strides, size_of::<T::Scalar>()),
+            offsets: ItemOffsets::new(shape, strides, size_of::<T::Scalar>()),
         }
     }
 
     fn in_row_major_order<T: Plain, L: Rank>(array: &'a Array<T, L>) -> Self {
-        let (data, positions) = (array.data, array.item_offsets());
-        Self { data, positions }
+        let (data, offsets) = (array.data, array.item_offsets());
+        Self { data, offsets }
     }
 
     /// The number of elements before the next aligned line, and the number of lines that follow. `None` if no line follows.
     #[inline]
     fn next_lines<T: Plain>(&mut self) -> Option<[usize; 2]> {
-        let (next, count) = self.positions.next_contiguous::<T>()?;
+        let (next, count) = self.offsets.next_contiguous::<T>()?;
         let front = self.data.wrapping_offset(next).addr().wrapping_neg() % LINE_ALIGNMENT;
         let (front, cut) = (front / size_of::<T>(), front % size_of::<T>());
         let lines = count.checked_sub(front)? / (LINE / size_of::<T>());
@@ -183,10 +183,10 @@ impl<'a> RemainingElements<'a> {
     #[inline]
     fn skip_lines<T: Plain>(&mut self, lines: usize) -> *const u8 {
         let next = self
-            .positions
+            .offsets
             .next_contiguous::<T>()
             .map_or(0, |(next, _)| next);
-        self.positions.skip_items(lines * (LINE / size_of::<T>()));
+        self.offsets.skip_items(lines * (LINE / size_of::<T>()));
         self.data.wrapping_offset(next)
     }
 
@@ -205,7 +205,7 @@ impl<'a> RemainingElements<'a> {
         while done < count {
             let to = values.wrapping_add(done);
             // SAFETY: the offsets are those of elements of a viewed array; the block has capacity for the rest of `count`.
-            let more = unsafe { self.positions.load_next(self.data, to, count - done) };
+            let more = unsafe { self.offsets.load_next(self.data, to, count - done) };
             assert!(more > 0, "both arrays have as many elements");
             done += more;
         }
@@ -223,7 +223,7 @@ impl<'a> RemainingElements<'a> {
         let values = block.as_mut_ptr().cast::<T>();
         let most = min(most, ItemBuffer::<T>::CAPACITY);
         // SAFETY: the offsets are those of elements of a viewed array; the block has capacity for `most`.
-        let count = unsafe { self.positions.load_next(self.data, values, most) };
+        let count = unsafe { self.offsets.load_next(self.data, values, most) };
         // SAFETY: `load_next` has written `count` elements; any bytes are a value, because `T` is a `Number` here.
         unsafe { slice::from_raw_parts(values, count) }
     }
@@ -269,7 +269,7 @@ pub(super) unsafe fn reduce_elements<
     };
     let mut total = Total::new(collect(start), add);
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
-    while rest.positions.remaining_items() > 0 {
+    while rest.offsets.remaining_items() > 0 {
         let lines = rest.next_lines::<T>();
         if let Some([0, lines]) = lines {
             let first = rest.skip_lines::<T>(lines);
@@ -338,7 +338,7 @@ pub(super) unsafe fn reduce_pairs<
     };
     let mut total = Total::new(collect(start), add);
     let (mut block, mut second) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    while rest.positions.remaining_items() > 0 {
+    while rest.offsets.remaining_items() > 0 {
         if let (Some([0, lines]), Some([0, more])) =
             (rest.next_lines::<T>(), others.next_lines::<T>())
         {

@@ -17,7 +17,7 @@ use crate::tensor::item_offsets::ItemOffsets;
 
 /// An [`Array`] that may be written. [`ViewMut`](crate::array::ViewMut) and its parts dereference to it.
 ///
-/// It is unsized (by the parameter `U`), so `mem::swap` cannot exchange the arrays of two views, which keep different memory alive.
+/// It is unsized (by the parameter `U`), so `mem::swap` cannot exchange two arrays that different owners keep alive.
 pub struct ArrayMut<T, L, U: ?Sized = [()]> {
     array: Array<T, L>,
     #[expect(dead_code, reason = "only its size matters")]
@@ -304,9 +304,9 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
         };
         let data = (self.data).wrapping_offset(order.first(0) * Array::<T, L>::UNIT);
         let unit = size_of::<T::Scalar>();
-        let positions = ItemOffsets::new(order.shape(), order.strides(0), unit);
+        let offsets = ItemOffsets::new(order.shape(), order.strides(0), unit);
         // SAFETY: the offsets are those of all elements, in memory order; they may be written.
-        unsafe { change_strided(data, positions, change) };
+        unsafe { change_strided(data, offsets, change) };
     }
 
     /// Changes all elements, in row-major order.

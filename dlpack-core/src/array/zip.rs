@@ -1,7 +1,7 @@
 //! Iterates over two arrays of the same shape at once.
 //!
-//! `a.iter().zip(b.iter())` checks for each element of both arrays whether its run of elements ends. Here both arrays are walked in
-//! common runs, with one check for both.
+//! `a.iter().zip(b.iter())` checks twice for each pair, once in each array, whether a run (elements at equal distances) ends. Here
+//! both arrays are walked in common runs, with one check for both.
 #![expect(unsafe_code, reason = "reads elements of checked tensors")]
 
 use core::cmp::min;
@@ -32,28 +32,29 @@ pub struct Pairs<'a, T, U> {
     first: Cursor<'a, T>,
     second: Cursor<'a, U>,
     /// The number of pairs left in the current runs of both arrays.
-    here: usize,
+    left_in_run: usize,
 }
 
-/// The address of the next element of an array, and the elements that follow the current run.
+/// A position in an array: the address of the next element, and the runs after the current one.
 struct Cursor<'a, T> {
     data: *mut u8,
     next: *mut u8,
-    pitch: isize,
+    /// The distance between two elements of the current run, in bytes.
+    step: isize,
     shared: bool,
-    positions: ItemOffsets<'a>,
+    offsets: ItemOffsets<'a>,
     elements: PhantomData<&'a [T]>,
 }
 
 impl<'a, T: ArrayElement> Cursor<'a, T> {
     fn new<L: Rank>(array: &'a Array<T, L>) -> Self {
-        let positions = array.item_offsets();
+        let offsets = array.item_offsets();
         Self {
             data: array.data,
             next: array.data,
-            pitch: positions.pitch(),
+            step: offsets.step(),
             shared: array.shared,
-            positions,
+            offsets,
             elements: PhantomData,
         }
     }
@@ -67,7 +68,7 @@ impl<'a, T: ArrayElement> Cursor<'a, T> {
     unsafe fn read_next(&mut self) -> T {
         // SAFETY: by this function's contract `next` is the address of an element of the array.
         let element = unsafe { T::Access::read_element(self.next.cast(), self.shared) };
-        self.next = self.next.wrapping_offset(self.pitch);
+        self.next = self.next.wrapping_offset(self.step);
         element
     }
 }
@@ -92,7 +93,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rank`], [`Error::Extent`] if the shapes differ.
+    /// [`Error::Rank`] or [`Error::Extent`] if the shapes differ.
     #[inline]
     pub fn zip<'a, U: ArrayElement, M: Rank>(
         &'a self,
@@ -102,7 +103,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         Ok(Pairs {
             first: Cursor::new(self),
             second: Cursor::new(other),
-            here: 0,
+            left_in_run: 0,
         })
     }
 }
@@ -112,27 +113,27 @@ impl<T: ArrayElement, U: ArrayElement> Pairs<'_, T, U> {
     #[inline(always)]
     fn advance_runs(&mut self) -> bool {
         // Copies of the offsets let the compiler keep the other fields in registers.
-        let (mut first, mut second) = (self.first.positions.clone(), self.second.positions.clone());
+        let (mut first, mut second) = (self.first.offsets.clone(), self.second.offsets.clone());
         let run = next_common_run(&mut first, &mut second);
-        (self.first.positions, self.second.positions) = (first, second);
-        let Some((first, second, here)) = run else {
+        (self.first.offsets, self.second.offsets) = (first, second);
+        let Some((first, second, left_in_run)) = run else {
             return false;
         };
         self.first.next = self.first.data.wrapping_offset(first);
         self.second.next = self.second.data.wrapping_offset(second);
-        self.here = here;
+        self.left_in_run = left_in_run;
         true
     }
 }
 
-/// The offsets at which the next runs of both arrays begin, and the number of elements that both have there.
+/// The offsets at which the next runs of both arrays begin, and the length of the part that they have in common.
 #[cold]
 fn next_common_run(
     first: &mut ItemOffsets<'_>,
     second: &mut ItemOffsets<'_>,
 ) -> Option<(isize, isize, usize)> {
-    let ((start, here), (other_start, others)) = (first.peek_run()?, second.peek_run()?);
-    let count = min(here, others);
+    let ((start, count), (other_start, other_count)) = (first.peek_run()?, second.peek_run()?);
+    let count = min(count, other_count);
     first.skip_items(count);
     second.skip_items(count);
     Some((start, other_start, count))
@@ -143,39 +144,39 @@ impl<T: ArrayElement, U: ArrayElement> Iterator for Pairs<'_, T, U> {
 
     #[inline]
     fn next(&mut self) -> Option<(T, U)> {
-        if self.here == 0 && !self.advance_runs() {
+        if self.left_in_run == 0 && !self.advance_runs() {
             return None;
         }
-        self.here -= 1;
-        // SAFETY: `here` counts the elements that are left in the runs of both arrays.
+        self.left_in_run -= 1;
+        // SAFETY: `left_in_run` counts the elements that are left in the runs of both arrays.
         let first = unsafe { self.first.read_next() };
-        // SAFETY: `here` counts the elements that are left in the runs of both arrays.
+        // SAFETY: `left_in_run` counts the elements that are left in the runs of both arrays.
         let second = unsafe { self.second.read_next() };
         Some((first, second))
     }
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let len = self.here + self.first.positions.remaining_items();
+        let len = self.left_in_run + self.first.offsets.remaining_items();
         (len, Some(len))
     }
 
     #[inline]
     fn fold<B, F: FnMut(B, (T, U)) -> B>(mut self, init: B, mut f: F) -> B {
         let mut result = init;
-        while self.here > 0 || self.advance_runs() {
-            // The compiler keeps copies of the cursors in registers.
+        while self.left_in_run > 0 || self.advance_runs() {
+            // Local copies of the addresses, which the compiler keeps in registers.
             let (mut first, mut second) = (self.first.next, self.second.next);
-            for _ in 0..self.here {
-                // SAFETY: `here` counts the elements that are left in the runs of both arrays.
+            for _ in 0..self.left_in_run {
+                // SAFETY: `left_in_run` counts the elements that are left in the runs of both arrays.
                 let a = unsafe { T::Access::read_element(first.cast(), self.first.shared) };
-                // SAFETY: `here` counts the elements that are left in the runs of both arrays.
+                // SAFETY: `left_in_run` counts the elements that are left in the runs of both arrays.
                 let b = unsafe { U::Access::read_element(second.cast(), self.second.shared) };
                 result = f(result, (a, b));
-                first = first.wrapping_offset(self.first.pitch);
-                second = second.wrapping_offset(self.second.pitch);
+                first = first.wrapping_offset(self.first.step);
+                second = second.wrapping_offset(self.second.step);
             }
-            self.here = 0;
+            self.left_in_run = 0;
         }
         result
     }
@@ -186,7 +187,7 @@ impl<T: ArrayElement, U: ArrayElement> FusedIterator for Pairs<'_, T, U> {}
 
 impl<T, U> fmt::Debug for Pairs<'_, T, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let left = self.here + self.first.positions.remaining_items();
+        let left = self.left_in_run + self.first.offsets.remaining_items();
         f.debug_struct("Pairs")
             .field("left", &left)
             .finish_non_exhaustive()

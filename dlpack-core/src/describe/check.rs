@@ -1,5 +1,8 @@
 //! Checks shape, strides, offset and alignment of an annotation against the lent memory, and decides whether the tensor is
 //! read-only. The result is a [`Descriptor`].
+//!
+//! `fast` repeats these rules for its tensors. For tensors that were exported or imported before, `descriptor` decides which are
+//! read-only.
 
 use core::marker::PhantomData;
 

@@ -1,4 +1,5 @@
-//! The fast paths of a description: valid tensors of at most six axes.
+//! The fast paths of a description, for valid tensors of at most six axes: a second copy of the rules of `check` for bounds and
+//! read-only tensors.
 //!
 //! ```text
 //! describe_over ──▶ locate_packed ──▶ locate_strided ──▶ describe_general (`check`)
@@ -46,8 +47,8 @@ impl Annotation {
         Ok(descriptor)
     }
 
-    /// Shape and strides of a tensor that is packed in C or F order from the start of its memory and has at most [`INLINE`] axes,
-    /// as most annotations describe. Returns `None` for any other tensor and for every error; `describe_general` finds the error.
+    /// Shape and strides, if the tensor is packed in C or F order from the start of its memory and has at most [`INLINE`] axes.
+    /// Most tensors are like that. `None` for any other tensor and for every error; `describe_general` finds the error.
     ///
     /// Inlined into each description, so that the compiler can evaluate most conditions.
     #[inline(always)]
@@ -119,7 +120,8 @@ impl Annotation {
         Ok(descriptor)
     }
 
-    /// Describes a tensor with any layout and offset and with items of whole bytes.
+    /// Locates a tensor with any layout and offset, if its items are whole bytes and it has at most [`INLINE`] axes. `None` for
+    /// every error, and for tensors that only `describe_general` covers, such as empty ones.
     #[inline(always)]
     fn locate_strided(
         &self,
@@ -127,29 +129,35 @@ impl Annotation {
         reading: &Reading,
         device: Device,
     ) -> Option<LocatedTensor> {
-        let (dtype, element) = (reading.dtype, reading.element_bits / 8);
-        let item = dtype.itemsize_bits() / 8;
+        let (dtype, element_bytes) = (reading.dtype, reading.element_bits / 8);
+        let item_bytes = dtype.itemsize_bits() / 8;
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
         let is_simple = (device == memory.device || memory.any_device)
             && memory.stream.is_none()
             && (!reinterpreted || (dtype.is_known() && reading.any_bits))
-            && item > 0
-            && dtype.itemsize_bits() == item * 8
-            && element > 0
-            && reading.element_bits == element * 8
+            && item_bytes > 0
+            && dtype.itemsize_bits() == item_bytes * 8
+            && element_bytes > 0
+            && reading.element_bits == element_bytes * 8
             && !memory.data.is_null();
         if !is_simple {
             return None;
         }
-        let pitch = if element == item { 1 } else { element / item };
-        if pitch * item != element {
+        let pitch = if element_bytes == item_bytes {
+            1
+        } else {
+            element_bytes / item_bytes
+        };
+        if pitch * item_bytes != element_bytes {
             return None;
         }
         let layout = memory.layout.as_ref();
-        let first = layout.map_or(0, |layout| layout.first);
-        let first = size_to_i64(first).checked_mul(size_to_i64(memory.element))?;
-        let skipped = self.offset.checked_mul(size_to_i64(element))?;
-        let start = first.checked_add(skipped)?.checked_add(self.byte_offset)?;
+        let first_element = layout.map_or(0, |layout| layout.first);
+        let first_bytes = size_to_i64(first_element).checked_mul(size_to_i64(memory.element))?;
+        let offset_bytes = self.offset.checked_mul(size_to_i64(element_bytes))?;
+        let start = first_bytes
+            .checked_add(offset_bytes)?
+            .checked_add(self.byte_offset)?;
         let bytes = size_to_i64(memory.bytes);
         if !(0..=bytes).contains(&start) {
             return None;
@@ -160,7 +168,7 @@ impl Annotation {
             return None;
         }
 
-        let elements = || count_whole(size_from_i64(bytes - start), element);
+        let elements = || count_whole(size_from_i64(bytes - start), element_bytes);
         let mut shape = match (layout, &self.shape) {
             (None, None) => InlineDims::single_axis(size_to_i64(elements()?)),
             (None, Some(given)) => {
@@ -174,7 +182,8 @@ impl Annotation {
             (Some(layout), given) => {
                 let known = layout.shape.inline_dims();
                 let given = given.as_ref().map(Dims::inline_dims);
-                if element != memory.element || !given.is_none_or(|it| known.agrees_with(it)) {
+                if element_bytes != memory.element || !given.is_none_or(|it| known.agrees_with(it))
+                {
                     return None;
                 }
                 known
@@ -182,7 +191,7 @@ impl Annotation {
         };
         let known = layout.map(|layout| &layout.strides);
         let mut strides =
-            self.inline_strides(&shape, known, size_to_i64(pitch), size_to_i64(item))?;
+            self.inline_strides(&shape, known, size_to_i64(pitch), size_to_i64(item_bytes))?;
         shape.append(reading.axes.extents())?;
         strides.append(reading.axes.strides())?;
         if shape.len != strides.len {
@@ -204,11 +213,11 @@ impl Annotation {
                 max = max.checked_add(far)?;
             }
         }
-        let item = size_to_i64(item);
-        isize::try_from(items.checked_mul(item)?).ok()?;
-        let first = start.checked_add(min.checked_mul(item)?)?;
-        let end = start.checked_add(max.checked_add(1)?.checked_mul(item)?)?;
-        if first < 0 || end > bytes {
+        let item_bytes = size_to_i64(item_bytes);
+        isize::try_from(items.checked_mul(item_bytes)?).ok()?;
+        let lowest = start.checked_add(min.checked_mul(item_bytes)?)?;
+        let end = start.checked_add(max.checked_add(1)?.checked_mul(item_bytes)?)?;
+        if lowest < 0 || end > bytes {
             return None;
         }
         let read_only = self.read_only
@@ -233,7 +242,7 @@ impl Annotation {
         shape: &InlineDims,
         known: Option<&Dims>,
         pitch: i64,
-        item: i64,
+        item_bytes: i64,
     ) -> Option<InlineDims> {
         let scaled = |stride: i64| stride.checked_mul(pitch);
         let known = match known {
@@ -249,10 +258,11 @@ impl Annotation {
                 .filled_strides(shape, 1)?
                 .try_map(scaled)?,
             (StrideRule::Bytes(given), _) => {
-                let in_items = |stride: i64| (stride % item == 0).then_some(stride / item);
+                let in_items =
+                    |stride: i64| (stride % item_bytes == 0).then_some(stride / item_bytes);
                 let given = given
                     .inline_dims()
-                    .filled_strides(shape, item.checked_mul(pitch)?)?;
+                    .filled_strides(shape, item_bytes.checked_mul(pitch)?)?;
                 given.try_map(in_items)?
             }
         };
@@ -270,9 +280,9 @@ struct LocatedTensor {
     read_only: bool,
 }
 
-/// The number of elements that fill these bytes, or `None` if it is not whole.
-fn count_whole(bytes: usize, element: usize) -> Option<usize> {
-    (bytes % element == 0).then_some(bytes / element)
+/// The number of elements that fill these bytes, or `None` if a part of an element is left.
+fn count_whole(bytes: usize, element_bytes: usize) -> Option<usize> {
+    (bytes % element_bytes == 0).then_some(bytes / element_bytes)
 }
 
 #[cfg(test)]
@@ -283,6 +293,8 @@ mod tests {
     use crate::layout::shape::HOLE;
     use crate::loan::{OwnLayout, access::Access};
     use crate::{DataType, Device, Element, Loan, Parts};
+
+    const SOME: &str = "a fast path must accept some of these tensors, and not all";
 
     fn parts(parts: Parts<'_>) -> Annotation {
         parts.annotation.expect("possible parts")
@@ -333,7 +345,7 @@ mod tests {
             self.general += usize::from(general.is_ok());
         }
 
-        /// Compares over memory of several types, lengths, accesses and devices, and over data with its own layout.
+        /// Compares the results for memory of several types, lengths, accesses and devices, and for data with its own layout.
         fn compare_all(&mut self, annotation: &Annotation) {
             for len in [0, 1, 4, 6, 7, 9, 32] {
                 self.compare_over(annotation, &[0_u8; 32][..len]);
@@ -394,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_paths_give_what_every_rule_says() {
+    fn fast_paths_agree_with_describe_general() {
         let mut described = Described::default();
         let mut compare = |annotation: Annotation| described.compare_all(&annotation);
         compare(parts(Parts::new()));
@@ -435,19 +447,13 @@ mod tests {
                 });
             }
         }
-        assert!(
-            (200..100_000).contains(&described.packed),
-            "not always, not never"
-        );
-        assert!(
-            (2_000..100_000).contains(&described.strided),
-            "not always, not never"
-        );
+        assert!((200..100_000).contains(&described.packed), "{SOME}");
+        assert!((2_000..100_000).contains(&described.strided), "{SOME}");
         assert!(described.general >= described.strided);
     }
 
     #[test]
-    fn strides_give_what_every_rule_says() {
+    fn given_strides_agree_with_describe_general() {
         let mut described = Described::default();
         for shape in shapes(&[HOLE, 0, 1, 3]) {
             let of_rank = |strides: &&Vec<i64>| strides.len() == shape.len();
@@ -475,19 +481,14 @@ mod tests {
         // Strides that repeat what the shape already implies.
         let rows = parts(Parts::new().shape([2, 3]).strides([3, 1]));
         let numbers = [0_u16; 9];
-        assert!(
-            rows.locate_packed(&Loan::from(&numbers[..]).memory)
-                .is_some()
-        );
+        let memory = Loan::from(&numbers[..]).memory;
+        assert!(rows.locate_packed(&memory).is_some());
         described.compare_over(&rows, &numbers);
-        assert!(
-            (2_000..100_000).contains(&described.strided),
-            "not always, not never"
-        );
+        assert!((2_000..100_000).contains(&described.strided), "{SOME}");
     }
 
     #[test]
-    fn memory_at_an_odd_address_is_left_to_the_general_rules() {
+    fn misaligned_memory_is_left_to_describe_general() {
         let numbers = [0_u64; 3];
         let mut memory = Loan::from(&numbers[..]).memory;
         memory.data = memory.data.wrapping_add(4);

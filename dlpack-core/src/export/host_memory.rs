@@ -1,4 +1,4 @@
-//! Tensors in newly allocated host memory: copies, whose elements `memory/gather.rs` moves, and zeros.
+//! Makes host copies for a consumer, and tensors of zeros. `memory/gather.rs` moves the items of a copy, unless items share bytes.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
 use core::sync::atomic::AtomicBool;

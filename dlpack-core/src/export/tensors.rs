@@ -7,7 +7,8 @@ use crate::error::text;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 use crate::{export::finish::export_shared, loan::facts::NamedFacts};
 
-/// The export of a tensor that does not keep the struct around it; `None` if the struct has to be kept.
+/// An export that keeps a clone of the tensor's field instead of the whole struct; `None` if the field is not an `owner`, so that
+/// the struct has to be kept.
 pub type SharedTensor = Result<Option<Managed>, Error>;
 
 /// A type that holds several tensors, each with a name. Derived for a struct with a key `tensor` or `columns`.
@@ -59,8 +60,8 @@ pub trait DLPackTensors {
         None
     }
 
-    /// Exports the tensor of this name by a clone of its field, if the field has the key `owner`; `None` if the struct has to
-    /// be kept.
+    /// Exports the tensor of this name with a clone of its field as the owner, if the field has the key `owner`; `None` if the
+    /// struct has to be kept.
     #[doc(hidden)]
     fn share_tensor(&self, name: &str, request: Option<&ExportRequest>) -> SharedTensor {
         let _ = (name, request);

@@ -2,7 +2,8 @@
 //!
 //! A vector adds an axis of its components, and a quaternion an axis of 4 (x, y, z, w). A matrix adds an axis of rows and
 //! an axis of columns. It is column-major in memory, which its strides express. `Vec3A`, `Mat3A` and the affine types that
-//! contain them have padding, which a DLPack item cannot skip: export `Vec3` and `Mat3` instead.
+//! contain them have padding, which the contract of `Element` excludes: every byte belongs to an item. Export `Vec3` and `Mat3`
+//! instead.
 #![expect(unsafe_code, reason = "`Element` is a promise about memory layout")]
 
 use ::glam::{
@@ -17,9 +18,9 @@ use crate::{DataType, Element};
 
 macro_rules! vectors {
     ($($scalar:ty: $($vector:ident $extent:literal),*;)*) => {$($(
-        // SAFETY: the type has the layout of `[_; N]`: it is `repr(C)` over these numbers, or transparent over one
-        // register that holds them, and its `AsRef<[_; N]>` shows them in order. The assertion below excludes padding. So
-        // the contract is that of `[_; N]`, of which any bytes are a value.
+        // SAFETY: the type has the layout of `[_; N]`: it is `repr(C)` over N numbers, or transparent over one register
+        // that holds them, and its `AsRef<[_; N]>` shows them in order. The assertion below excludes padding. So the
+        // contract holds as it does for `[_; N]`: any bytes are a value.
         unsafe impl Element for $vector {
             type Scalar = $scalar;
             const DTYPE: DataType = <$scalar>::DTYPE;
@@ -65,7 +66,7 @@ macro_rules! matrices {
     ($($matrix:ident: $scalar:ty, $side:literal, $items:literal;)*) => {$(
         // SAFETY: the type has the layout of its columns, one after another, without padding ("Column and row major
         // matrices" in the documentation of glam, and the assertion below). `TRAILING` describes this layout. The type is
-        // not `Plain`, because rows one after another are not a value of it.
+        // not `Plain`: items in C order are its rows, and memory of the type has its columns.
         unsafe impl Element for $matrix {
             type Scalar = $scalar;
             const DTYPE: DataType = <$scalar>::DTYPE;

@@ -4,7 +4,7 @@
 use crate::{DataType, element::scalars};
 
 // Both types are `repr(transparent)` over a `u16`, as their documentation shows, and their safe `from_bits` accepts any
-// `u16`.
+// `u16`. So any bytes are a value (`true`).
 #[cfg(feature = "half")]
 scalars! {
     ::half::f16 => DataType::F16, true;

@@ -6,7 +6,7 @@ use core::fmt::Display;
 use crate::layout::{Int, shape::for_tuples};
 use crate::{Error, Shape, error::text};
 
-/// An integer type that a size, a stride or an offset is imported into.
+/// An integer type that an extent, a stride or an offset is imported into.
 ///
 /// ```
 /// fn may_take_an_extent<I: dlpack_core::import::FromInt>() {}
@@ -61,8 +61,8 @@ impl<I: FromInt> FromList for Vec<I> {
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
         let mut list = Self::new();
         let bytes = size_of_val(found);
-        let room = list.try_reserve_exact(found.len());
-        room.map_err(|_| Error::OutOfMemory { bytes })?;
+        let reserved = list.try_reserve_exact(found.len());
+        reserved.map_err(|_| Error::OutOfMemory { bytes })?;
         for &int in found {
             list.push(I::from_int(what, int)?);
         }
@@ -78,14 +78,14 @@ impl<I: FromInt> FromList for Box<[I]> {
 
 impl<I: FromInt, const N: usize> FromList for [I; N] {
     fn from_list(what: &'static str, found: &[i64]) -> Result<Self, Error> {
-        let rank = Error::Rank {
+        let wrong_rank = Error::Rank {
             found: found.len(),
             needed: N,
         };
         if found.len() != N {
-            return Err(rank);
+            return Err(wrong_rank);
         }
-        Self::try_from(Vec::from_list(what, found)?).map_err(|_| rank)
+        Self::try_from(Vec::from_list(what, found)?).map_err(|_| wrong_rank)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Copies strided elements into contiguous memory: every copy of a tensor on the host is planned here.
+//! Chooses the loops that copy strided elements into contiguous memory, and runs them.
 //!
-//! Safe code plans a copy, and few unsafe moves carry it out. [`CopyPlan::new`] reduces shape and strides to what matters: axes of
-//! extent 1 are dropped, axes that continue each other are merged, and the longest run of bytes that is contiguous on both sides
-//! becomes the *item* that is moved at once. A contiguous array is then a single item, a crop is a grid of rows, and an array of
-//! RGB pixels is a grid of 3-byte items.
+//! Safe code chooses the loops, and few unsafe moves carry the copy out. [`CopyLoops::new`] reduces shape and strides to what
+//! matters: axes of extent 1 are dropped, axes that continue each other are merged, and the longest run of bytes that is contiguous
+//! on both sides becomes the *item* that is moved at once. A contiguous array is then a single item, a crop is a grid of rows, and
+//! an array of RGB pixels is a grid of 3-byte items.
 //!
 //! The remaining axes become nested loops in the order of the destination, so memory is written front to back. One case needs
 //! more. If another axis is denser in the source than the innermost one, as in a transpose, every read would touch a new cache
@@ -87,10 +87,10 @@ unsafe fn gather_with<R: Reads>(
         many = [Axis::ONCE; MAX_AXES];
         &mut many
     };
-    if let Some(plan) = CopyPlan::new(shape, strides, itemsize, axes) {
+    if let Some(loops) = CopyLoops::new(shape, strides, itemsize, axes) {
         // SAFETY: the loops reach the items of this array, which are readable by contract, and in row-major order the first
         // `itemsize` times product of `shape` bytes of `dst`, which are writable by contract.
-        unsafe { plan.run_loops(reads, src, dst) }
+        unsafe { loops.run_loops(reads, src, dst) }
     }
 }
 
@@ -98,12 +98,12 @@ unsafe fn gather_with<R: Reads>(
 /// than 2^63.
 const MAX_AXES: usize = 63;
 
-/// The number of loops that nearly all arrays need at most; at least the two that a plan always has.
+/// The number of loops that nearly all arrays need at most; at least the two that `move_all` needs.
 const FEW_AXES: usize = 8;
 
 /// The loops of a copy, innermost first, around the move of one item.
 #[derive(Debug)]
-struct CopyPlan<'a> {
+struct CopyLoops<'a> {
     /// The number of bytes of the largest piece that is contiguous on both sides.
     item: usize,
     axes: &'a mut [Axis],
@@ -112,15 +112,15 @@ struct CopyPlan<'a> {
     tile: Option<[usize; 2]>,
 }
 
-impl<'a> CopyPlan<'a> {
-    /// Plans the loops for a copy to row-major order, and stores them in `axes`, which are all [`Axis::ONCE`] before. Returns
+impl<'a> CopyLoops<'a> {
+    /// Chooses the loops for a copy to row-major order, and stores them in `axes`, which are all [`Axis::ONCE`] before. Returns
     /// `None` if there is nothing to copy.
     fn new(shape: &[i64], strides: &[i64], itemsize: usize, axes: &'a mut [Axis]) -> Option<Self> {
         assert_eq!(shape.len(), strides.len(), "one stride for each extent");
         if itemsize == 0 || shape.contains(&0) {
             return None;
         }
-        let mut plan = Self {
+        let mut loops = Self {
             item: itemsize,
             axes,
             count: 0,
@@ -133,7 +133,7 @@ impl<'a> CopyPlan<'a> {
                 let src = isize::try_from(stride).expect("an item is within reach");
                 let src = src * bytes_to_isize(itemsize);
                 let extent = usize::try_from(extent).expect("an extent is not negative");
-                plan.push(Axis {
+                loops.push(Axis {
                     extent,
                     src,
                     dst,
@@ -142,8 +142,8 @@ impl<'a> CopyPlan<'a> {
                 dst *= bytes_to_isize(extent);
             }
         }
-        plan.choose_tile();
-        Some(plan)
+        loops.choose_tile();
+        Some(loops)
     }
 
     /// Adds a loop around the others, or extends the outermost one if the new one only continues it.
@@ -226,7 +226,7 @@ impl<'a> CopyPlan<'a> {
     ///
     /// # Safety
     ///
-    /// The contract of [`CopyPlan::run_loops`]. `item` moves `self.item` bytes.
+    /// The contract of [`CopyLoops::run_loops`]. `item` moves `self.item` bytes.
     unsafe fn move_all(self, item: &dyn Item, mut src: *const u8, mut dst: *mut u8) {
         let [inner, second, outer @ ..] = self.axes else {
             unreachable!("there is room for two axes and more");

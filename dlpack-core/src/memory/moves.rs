@@ -1,4 +1,4 @@
-//! The inner loops of a copy of strided items, which `memory/gather.rs` plans: rows, single items and transposed squares.
+//! The inner loops of a copy of strided items, which `memory/gather.rs` chooses: rows, single items and transposed squares.
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
 use core::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Finds the context, or in HIP the device, that a stream belongs to.
+//! Finds the context, or in HIP the device, that a stream belongs to, and records an event in it.
 #![expect(unsafe_code, reason = "calls C functions that were found by name")]
 
 use core::ptr;

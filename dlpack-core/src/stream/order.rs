@@ -1,4 +1,5 @@
-//! Makes the consumer's stream wait for the producer's; for an unordered export (-1), remembers the stream instead.
+//! Decides which event the consumer's stream waits for, and makes it wait. For an unordered export (-1), remembers the producer's
+//! stream instead.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;

@@ -1,4 +1,4 @@
-//! PrimaryContext contexts that core retains, their unused events, and the contexts of known streams.
+//! Primary contexts that core retains, their unused events, and the contexts of known streams.
 //!
 //! A retained primary context lives as long as the process, and so do its events. So an export takes an unused event instead
 //! of creating and destroying one. `cuEventRecord` "will overwrite the previously captured state", and a stream that waits is

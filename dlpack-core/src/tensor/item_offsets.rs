@@ -14,12 +14,12 @@ use crate::memory::gather::gather_items;
 /// other axes lead from run to run.
 #[derive(Clone, Debug)]
 pub(crate) struct ItemOffsets<'a> {
-    /// The offset of the next item, or the end of the last run if `here` is 0.
+    /// The offset of the next item, or the end of the last run if `left_in_run` is 0.
     at: isize,
     /// The number of items left in the current run, including the next one.
-    here: usize,
+    left_in_run: usize,
     /// The stride within a run, in bytes.
-    pitch: isize,
+    step: isize,
     runs: RunState<'a>,
 }
 
@@ -57,13 +57,13 @@ impl<'a> ItemOffsets<'a> {
             axes = axis;
         }
         let (items, len) = (to_count(items), to_count(len));
-        let here = len.min(items);
+        let left_in_run = len.min(items);
         Self {
             at: 0,
-            here,
-            pitch: to_bytes(step, unit),
+            left_in_run,
+            step: to_bytes(step, unit),
             runs: RunState {
-                rest: items - here,
+                rest: items - left_in_run,
                 len,
                 step,
                 unit,
@@ -81,17 +81,17 @@ impl<'a> ItemOffsets<'a> {
 
     #[inline]
     pub(crate) fn remaining_items(&self) -> usize {
-        self.here + self.runs.rest
+        self.left_in_run + self.runs.rest
     }
 
     /// Returns the rest of the current run, or the next run: the offset of its first item, and the number of items.
     #[inline]
     pub(crate) fn next_run(&mut self) -> Option<(isize, usize)> {
-        if self.here == 0 && !self.advance_runs(1) {
+        if self.left_in_run == 0 && !self.advance_runs(1) {
             return None;
         }
-        let run = (self.at, self.here);
-        self.skip_items(self.here);
+        let run = (self.at, self.left_in_run);
+        self.skip_items(self.left_in_run);
         Some(run)
     }
 
@@ -99,45 +99,45 @@ impl<'a> ItemOffsets<'a> {
     /// is so for long runs with gaps between their items. If the gaps are larger than a cache line, a block of several short runs
     /// reads each line fewer times.
     #[inline]
-    pub(super) fn pitch_of_long_runs(&self, bytes: usize) -> Option<isize> {
-        let long = match self.pitch.unsigned_abs() {
+    pub(super) fn step_of_long_runs(&self, bytes: usize) -> Option<isize> {
+        let long = match self.step.unsigned_abs() {
             0..LINE => LONG_RUN,
             _ => BLOCK_RUN,
         };
         let is_long = self.runs.rest == 0 || self.runs.len >= long;
-        let has_gaps = self.pitch != bytes as isize;
-        (has_gaps && is_long && bytes <= LARGEST_WORDS).then_some(self.pitch)
+        let has_gaps = self.step != bytes as isize;
+        (has_gaps && is_long && bytes <= LARGEST_WORDS).then_some(self.step)
     }
 
     /// Whether the items of each run are contiguous, and all runs are long.
     #[inline]
     pub(super) fn has_contiguous_runs(&self, bytes: usize) -> bool {
-        self.pitch == bytes as isize && (self.runs.rest == 0 || self.runs.len >= LONG_RUN)
+        self.step == bytes as isize && (self.runs.rest == 0 || self.runs.len >= LONG_RUN)
     }
 
     /// The offset of the next item, if all items that are left are contiguous elements of `T`.
     #[inline]
     pub(super) fn contiguous_rest<T: Plain>(&self) -> Option<isize> {
-        (self.runs.rest == 0 && self.pitch == size_of::<T>() as isize).then_some(self.at)
+        (self.runs.rest == 0 && self.step == size_of::<T>() as isize).then_some(self.at)
     }
 
     /// The stride within a run, in bytes.
     #[inline]
-    pub(crate) fn pitch(&self) -> isize {
-        self.pitch
+    pub(crate) fn step(&self) -> isize {
+        self.step
     }
 
     /// The offset of the next item and the number of items that are left in its run, without skipping them.
     #[inline]
     pub(crate) fn peek_run(&mut self) -> Option<(isize, usize)> {
-        (self.here > 0 || self.advance_runs(1)).then_some((self.at, self.here))
+        (self.left_in_run > 0 || self.advance_runs(1)).then_some((self.at, self.left_in_run))
     }
 
     /// Skips items of the current run.
     #[inline(always)]
     pub(crate) fn skip_items(&mut self, items: usize) {
-        self.at = (self.at).wrapping_add(self.pitch.wrapping_mul(items as isize));
-        self.here -= items;
+        self.at = (self.at).wrapping_add(self.step.wrapping_mul(items as isize));
+        self.left_in_run -= items;
     }
 
     /// Advances from the end of a run by this many runs. Returns false if there is no such run.
@@ -150,7 +150,7 @@ impl<'a> ItemOffsets<'a> {
         let Some(start) = start else {
             return false;
         };
-        (self.at, self.here) = (start, self.runs.len);
+        (self.at, self.left_in_run) = (start, self.runs.len);
         true
     }
 
@@ -164,9 +164,9 @@ impl<'a> ItemOffsets<'a> {
     /// or if the run is not contiguous.
     #[inline]
     pub(crate) fn next_contiguous<T: Plain>(&mut self) -> Option<(isize, usize)> {
-        let is_there = self.here > 0 || self.advance_runs(1);
-        let is_contiguous = is_there && self.pitch == size_of::<T>() as isize;
-        is_contiguous.then_some((self.at, self.here))
+        let is_there = self.left_in_run > 0 || self.advance_runs(1);
+        let is_contiguous = is_there && self.step == size_of::<T>() as isize;
+        is_contiguous.then_some((self.at, self.left_in_run))
     }
 
     /// Copies the next elements: at least one if one is left, and at most `room`. Returns their number. Other code may write to
@@ -201,16 +201,16 @@ impl<'a> ItemOffsets<'a> {
     ) {
         let mut values = values.cast::<u8>();
         let mut left = count;
-        while left > 0 && (self.here > 0 || self.advance_runs(1)) {
-            let items = self.here.min(left);
+        while left > 0 && (self.left_in_run > 0 || self.advance_runs(1)) {
+            let items = self.left_in_run.min(left);
             let place = data.wrapping_offset(self.at);
-            if self.pitch == size_of::<T>() as isize {
+            if self.step == size_of::<T>() as isize {
                 let bytes = items * size_of::<T>();
                 // SAFETY: by this function's contract the elements are writable; they are contiguous on both sides.
                 unsafe { atomic::store_bytes(values, place, bytes, align_of::<T>()) };
             } else {
                 for index in 0..items {
-                    let (from, far) = (index * size_of::<T>(), self.pitch * index as isize);
+                    let (from, far) = (index * size_of::<T>(), self.step * index as isize);
                     let (from, to) = (values.wrapping_add(from), place.wrapping_offset(far));
                     // SAFETY: by this function's contract the element at `to` is writable, and `from` is one of `values`.
                     unsafe { atomic::store_bytes(from, to, size_of::<T>(), align_of::<T>()) };
@@ -226,7 +226,7 @@ impl<'a> ItemOffsets<'a> {
     ///
     /// # Safety
     ///
-    /// The items are at these positions from `data`, with `units` units each. The CPU can read them; if they are `shared`,
+    /// The items are at these offsets from `data`, with `units` units each. The CPU can read them; if they are `shared`,
     /// other code may write to them. `to` is valid for writes of `room` items, at least one, and no other code accesses it.
     pub(super) unsafe fn copy_next(
         &mut self,
@@ -238,22 +238,22 @@ impl<'a> ItemOffsets<'a> {
     ) -> usize {
         let unit = self.runs.unit;
         let mut done = 0;
-        while done < room && (self.here > 0 || self.advance_runs(1)) {
-            let (free, here) = (room - done, self.here);
-            if here > free && done > 0 {
+        while done < room && (self.left_in_run > 0 || self.advance_runs(1)) {
+            let (free, left_in_run) = (room - done, self.left_in_run);
+            if left_in_run > free && done > 0 {
                 // The remaining capacity is too small to be worth another copy.
                 break;
             }
-            let items = here.min(free);
+            let items = left_in_run.min(free);
             let from = data.wrapping_offset(self.at);
             let to = to.wrapping_add(done * units * unit);
             // Short runs along the axis that leads from one to the next are copied in one call.
             let runs = &mut self.runs;
             let (mut rows, mut leap) = (1, 0);
             let last = runs.shape.len().checked_sub(1);
-            if let Some(last) = last.filter(|_| here == runs.len) {
+            if let Some(last) = last.filter(|_| left_in_run == runs.len) {
                 let turns = runs.shape[last] - runs.turns % runs.shape[last];
-                rows = to_count(turns).min(free / here).max(1);
+                rows = to_count(turns).min(free / left_in_run).max(1);
                 runs.turns += to_axis_size(rows - 1);
                 leap = runs.strides[last];
             }
@@ -286,7 +286,7 @@ impl Iterator for ItemOffsets<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<isize> {
-        if self.here == 0 && !self.advance_runs(1) {
+        if self.left_in_run == 0 && !self.advance_runs(1) {
             return None;
         }
         let at = self.at;
@@ -296,10 +296,10 @@ impl Iterator for ItemOffsets<'_> {
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<isize> {
-        match n.checked_sub(self.here) {
+        match n.checked_sub(self.left_in_run) {
             None => self.skip_items(n),
             Some(beyond) => {
-                self.skip_items(self.here);
+                self.skip_items(self.left_in_run);
                 if self.advance_runs((beyond / self.runs.len).saturating_add(1)) {
                     self.skip_items(beyond % self.runs.len);
                 }

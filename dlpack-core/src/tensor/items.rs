@@ -27,8 +27,8 @@ use crate::tensor::item_offsets::ItemOffsets;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Items<'a, S> {
-    /// The positions of items of type `S`, in units of its scalar.
-    pub(crate) positions: ItemOffsets<'a>,
+    /// The offsets of the items from `data`, in bytes.
+    pub(crate) offsets: ItemOffsets<'a>,
     pub(crate) data: *mut u8,
     pub(crate) shared: bool,
     pub(crate) lifetime: PhantomData<&'a [S]>,
@@ -39,21 +39,21 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
 
     #[inline]
     fn next(&mut self) -> Option<S> {
-        let item = self.data.wrapping_offset(self.positions.next()?);
-        // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
+        let item = self.data.wrapping_offset(self.offsets.next()?);
+        // SAFETY: `offsets` only returns items of the tensor, and these are values of `S`.
         Some(unsafe { S::Access::read_element(item.cast(), self.shared) })
     }
 
     #[inline]
     fn nth(&mut self, n: usize) -> Option<S> {
-        let item = self.data.wrapping_offset(self.positions.nth(n)?);
-        // SAFETY: `positions` only returns items of the tensor, and these are values of `S`.
+        let item = self.data.wrapping_offset(self.offsets.nth(n)?);
+        // SAFETY: `offsets` only returns items of the tensor, and these are values of `S`.
         Some(unsafe { S::Access::read_element(item.cast(), self.shared) })
     }
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.positions.size_hint()
+        self.offsets.size_hint()
     }
 
     #[inline]
@@ -72,8 +72,8 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
             return result;
         }
         let scalars = size_of::<S>() / S::Access::UNIT.max(1);
-        if !self.shared && self.positions.are_contiguous(scalars) {
-            while let Some((start, len)) = self.positions.next_run() {
+        if !self.shared && self.offsets.are_contiguous(scalars) {
+            while let Some((start, len)) = self.offsets.next_run() {
                 let start = self.data.wrapping_offset(start).cast::<S>();
                 for index in 0..len {
                     // SAFETY: `next_run` only returns items of the tensor, and these are values of `S`.
@@ -84,21 +84,21 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
             }
             return result;
         }
-        if let Some(pitch) = self.positions.pitch_of_long_runs(size_of::<S>()) {
-            while let Some((start, len)) = self.positions.next_run() {
+        if let Some(step) = self.offsets.step_of_long_runs(size_of::<S>()) {
+            while let Some((start, len)) = self.offsets.next_run() {
                 let mut item = self.data.wrapping_offset(start);
                 for _ in 0..len {
-                    // SAFETY: `next_run` only returns items of the tensor, `pitch` bytes apart, and these are values of `S`.
+                    // SAFETY: `next_run` only returns items of the tensor, `step` bytes apart, and these are values of `S`.
                     result = f(result, unsafe {
                         S::Access::read_element(item.cast(), true)
                     });
-                    item = item.wrapping_offset(pitch);
+                    item = item.wrapping_offset(step);
                 }
             }
             return result;
         }
-        if Batch::<S>::ITEMS > 0 && self.positions.has_contiguous_runs(size_of::<S>()) {
-            while let Some((start, len)) = self.positions.next_run() {
+        if Batch::<S>::ITEMS > 0 && self.offsets.has_contiguous_runs(size_of::<S>()) {
+            while let Some((start, len)) = self.offsets.next_run() {
                 // SAFETY: `next_run` returned contiguous items of the tensor, and these are values of `S`.
                 result = unsafe { fold_run(self.data.wrapping_offset(start), len, result, &mut f) };
             }
@@ -106,10 +106,10 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
         }
         let mut block = MaybeUninit::<ItemBuffer<S>>::uninit();
         let items = block.as_mut_ptr().cast::<S>();
-        while self.positions.remaining_items() > 0 {
+        while self.offsets.remaining_items() > 0 {
             let (from, to, room) = (self.data, items.cast(), ItemBuffer::<S>::CAPACITY);
-            // SAFETY: the block has capacity for `room` items of `scalars` units each, and `positions` counts from `data`.
-            let count = unsafe { (self.positions).copy_next(from, scalars, to, room, self.shared) };
+            // SAFETY: the block has capacity for `room` items of `scalars` units each, and `offsets` counts from `data`.
+            let count = unsafe { (self.offsets).copy_next(from, scalars, to, room, self.shared) };
             // SAFETY: `copy_next` has just written `count` items to the block.
             unsafe { S::Access::make_values(items, count) };
             for index in 0..count {
@@ -201,7 +201,7 @@ impl<S: Plain> Items<'_, S> {
     /// contiguous, or if a line would split one.
     #[inline]
     pub(super) fn find_lines(&self) -> Option<(usize, *const u8)> {
-        let next = (self.data).wrapping_offset(self.positions.contiguous_rest::<S>()?);
+        let next = (self.data).wrapping_offset(self.offsets.contiguous_rest::<S>()?);
         let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
         let bytes = size_of::<S>();
         (front % bytes == 0).then(|| (front / bytes, next.wrapping_add(front).cast_const()))
@@ -210,7 +210,7 @@ impl<S: Plain> Items<'_, S> {
     /// Skips items.
     pub(super) fn skip_items(&mut self, count: usize) {
         if let Some(last) = count.checked_sub(1) {
-            self.positions.nth(last);
+            self.offsets.nth(last);
         }
     }
 
@@ -223,9 +223,9 @@ impl<S: Plain> Items<'_, S> {
         while done < len {
             let (from, shared) = (self.data, self.shared);
             let to = items.as_mut_ptr().wrapping_add(done).cast();
-            // SAFETY: each item of the tensor is `scalars` units of `positions`, and `to` has capacity for the rest of `len`.
-            let more = unsafe { (self.positions).copy_next(from, scalars, to, len - done, shared) };
-            assert!(more > 0, "as many items as the positions count");
+            // SAFETY: each item of the tensor is `scalars` units of `offsets`, and `to` has capacity for the rest of `len`.
+            let more = unsafe { (self.offsets).copy_next(from, scalars, to, len - done, shared) };
+            assert!(more > 0, "as many items as the offsets count");
             done += more;
         }
         // SAFETY: the loop has written the bytes of `len` items to the vector, which no other code accesses.
@@ -245,9 +245,9 @@ impl<S: Plain> Items<'_, S> {
         while done < count {
             let (from, shared) = (self.data, self.shared);
             let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
-            // SAFETY: each item of the tensor is `scalars` units of `positions`, and `to` has capacity for `room` items.
-            let more = unsafe { (self.positions).copy_next(from, scalars, to, room, shared) };
-            assert!(more > 0, "as many items as the positions count");
+            // SAFETY: each item of the tensor is `scalars` units of `offsets`, and `to` has capacity for `room` items.
+            let more = unsafe { (self.offsets).copy_next(from, scalars, to, room, shared) };
+            assert!(more > 0, "as many items as the offsets count");
             done += more;
         }
         // SAFETY: the loop has written `count` items to `batch`.

@@ -258,7 +258,7 @@ impl<'a> TensorRef<'a> {
     /// Iterates over all items. The caller has checked that they are values of `S` and host-readable.
     fn iter_items<S: Plain>(&self) -> Items<'a, S> {
         Items {
-            positions: ItemOffsets::new(self.shape, self.strides, size_of::<S>()),
+            offsets: ItemOffsets::new(self.shape, self.strides, size_of::<S>()),
             data: self.data,
             shared: self.shared,
             lifetime: PhantomData,

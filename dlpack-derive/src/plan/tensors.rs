@@ -1,4 +1,4 @@
-//! Additional tensors: the data and the name of each.
+//! Named tensors (the key `tensor`): the data and the name of each.
 
 use proc_macro2::{Ident, Span};
 use syn::LitStr;
@@ -44,7 +44,7 @@ pub(super) fn plan_tensors<'a>(
                 Some(ty) => Data::Present(field, ty),
                 None => Data::Field(field),
             }),
-            None => free_data(claim, &inner, &names, cx),
+            None => plan_data_of_struct_key(claim, &inner, &names, cx),
         };
         let Some(data) = data else { continue };
         let owner = inner.has_role(Role::Owner)
@@ -58,8 +58,8 @@ pub(super) fn plan_tensors<'a>(
         if set.is_some() {
             check_settable(&inner, cx);
         }
-        let says_more = |key: &Attr| !matches!(key.role, Role::Name | Role::Set);
-        let plain = !keys.iter().any(says_more) && policy.is_default();
+        let describes_tensor = |key: &Attr| !matches!(key.role, Role::Name | Role::Set);
+        let plain = !keys.iter().any(describes_tensor) && policy.is_default();
         let source = if plain && claim.field.is_some() && !owner {
             Source::Whole(data)
         } else {
@@ -78,15 +78,15 @@ pub(super) fn plan_tensors<'a>(
     found
 }
 
-/// Reports keys that `set` excludes: the array that is assigned becomes contiguous, with the type of the field.
+/// Reports keys that `set` excludes: an assignment fills the field with contiguous elements of the field's own type.
 fn check_settable(keys: &Claims<'_>, cx: &Ctxt) {
     for claim in keys.iter() {
-        let is_elsewhere = match claim.role {
+        let is_excluded = match claim.role {
             Role::Order => !matches!(claim.value, Value::Text(_)),
             Role::Elem => true,
             role => role.lays_out() && role != Role::Shape,
         };
-        if is_elsewhere {
+        if is_excluded {
             let name = claim.role.name();
             let message = format!(
                 "`set` fills the field with the elements of an array, one after another: remove `{name}`, or write a `#[setter]`"
@@ -96,7 +96,8 @@ fn check_settable(keys: &Claims<'_>, cx: &Ctxt) {
     }
 }
 
-fn free_data<'a>(
+/// The data of a key `tensor` on the struct, which has to name it.
+fn plan_data_of_struct_key<'a>(
     claim: &Claim<'a>,
     inner: &Claims<'a>,
     names: &[&Ident],
@@ -157,7 +158,7 @@ fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
     check_accessor_name(name, text.span(), cx)
 }
 
-/// Reports names with an accessor that would shadow a method of the traits.
+/// Reports names with an accessor that would hide a method of the traits.
 fn check_accessor_name(name: String, at: Span, cx: &Ctxt) -> Option<(String, Span)> {
     if name == "tensor" || name == "mut" {
         let message = format!(

@@ -11,8 +11,8 @@ use crate::keepalive::guard::{release_attached_reference, run_attached};
 ///
 /// `array.resize(..)` frees the memory unless the array has more than two references: NumPy attributes two of them to the
 /// caller (its variable and the stack). In `list.pop().resize(..)` the caller has only one, so a single reference of ours would
-/// not prevent it. (On Python 3.14, where the stack borrows its references, NumPy 2.5 refuses from two references on.) NumPy
-/// offers no other way to lock an array, and does not count exported buffers.
+/// not prevent it. (On Python 3.14 the stack borrows its references, and NumPy 2.5 refuses to resize an array with two or more.)
+/// NumPy offers no other way to lock an array, and does not count exported buffers.
 pub(crate) struct ArrayKeepalive(NonNull<ffi::PyObject>);
 
 // SAFETY: the references are used for nothing but their release, which attaches to the interpreter first.

@@ -1,5 +1,5 @@
-//! The `pyo3` that `#[pymethods]` sees below `#[dlpack_pymethods]`: a re-export of PyO3, except for the functions by which a
-//! method borrows its object. Their errors name an array over the object as the likely reason.
+//! A re-export of PyO3 for the code that `#[pymethods]` generates inside `#[dlpack_pymethods]`. The functions by which a method
+//! borrows its object are replaced: their errors name an array over the object as the likely reason.
 //!
 //! PyO3 raises "Already borrowed" inside of the function that CPython calls, before any code of the class runs, and knows
 //! nothing of arrays. The paths in the code that its macro generates start with `#[pyo3(crate = "..")]`, so that attribute can

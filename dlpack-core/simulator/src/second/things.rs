@@ -1,11 +1,11 @@
-//! Threads, contexts, streams and events, by the numbers that the record has for them.
+//! Threads, contexts, streams and events, identified by their numbers in the record of calls.
 
 use std::collections::BTreeSet;
 
 use super::graph::Node;
 use super::{Outcome, Second};
 
-/// Whose numbers they are.
+/// The API that assigned the numbers: CUDA or HIP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Of {
     Cuda,
@@ -91,14 +91,14 @@ impl Second {
         self.threads.entry(thread).or_default()
     }
 
-    /// The thread goes on when these are over.
-    pub(super) fn thread_waits(&mut self, thread: u64, moments: &[Node]) {
+    /// Makes the thread wait for these nodes.
+    pub(super) fn thread_waits(&mut self, thread: u64, nodes: &[Node]) {
         let last = self.thread(thread).last;
-        let node = self.graph.add(moments.iter().copied().chain(last));
+        let node = self.graph.add(nodes.iter().copied().chain(last));
         self.thread(thread).last = Some(node);
     }
 
-    /// Each thread goes on when all have come so far.
+    /// Makes every thread wait for all threads.
     pub(super) fn all_threads_wait(&mut self) {
         let lasts: Vec<_> = self.threads.values().filter_map(|one| one.last).collect();
         let node = self.graph.add(lasts);
@@ -134,7 +134,7 @@ impl Second {
         }
     }
 
-    /// Whether work in a context is in another one, too: of which it is a green part.
+    /// Whether `context` is `of` itself or a green context of it.
     pub(super) fn is_part(&self, context: usize, of: usize) -> bool {
         let (one, other) = (&self.contexts[context], &self.contexts[of]);
         let green = one.green && other.primary && other.of == one.of;
@@ -157,7 +157,7 @@ impl Second {
         self.contexts.len() - 1
     }
 
-    /// Everything in it goes with it, memory too; but not what was allocated in the order of a stream.
+    /// Destroys the context with its streams, events and memory, except memory that was allocated in stream order.
     pub(super) fn end_context(&mut self, context: usize) {
         self.contexts[context].gone = true;
         for stream in self.streams.iter_mut().filter(|one| one.context == context) {

@@ -8,7 +8,8 @@ use ::nalgebra::{Dyn, MatrixView, MatrixViewMut, Scalar, U1, ViewStorage, ViewSt
 use crate::array::{Array, ArrayMut, Rank};
 use crate::{Error, element::Plain};
 
-/// The address of the first element, the shape and the strides of a view: `nalgebra` has no negative strides.
+/// The address of the first element, the shape and the strides of a view. Strides are `usize`, because `nalgebra` has no negative
+/// ones.
 type MatrixParts<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
 
 fn matrix_parts<T: Plain, const N: usize>(
@@ -17,7 +18,7 @@ fn matrix_parts<T: Plain, const N: usize>(
 where
     [i64; N]: Rank,
 {
-    let (_, steps) = array.read_plain_layout()?;
+    let (_, steps) = array.check_lendable_layout()?;
     let shape = array.shape();
     let mut strides = [0; N];
     for (axis, stride) in strides.iter_mut().enumerate() {
@@ -52,7 +53,8 @@ impl<T: Plain + Scalar> Array<T, [i64; 2]> {
     pub fn as_matrix(&self) -> Result<MatrixView<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
         let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
-        // SAFETY: `read_plain_layout` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
+        // SAFETY: `matrix_parts` found aligned, initialised elements without writers (by `check_lendable_layout`); the array is
+        // borrowed and keeps them alive. An empty array has a dangling address, which is never read.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
@@ -75,7 +77,8 @@ impl<T: Plain + Scalar> Array<T, [i64; 1]> {
     pub fn as_vector(&self) -> Result<MatrixView<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
         let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
-        // SAFETY: `read_plain_layout` found aligned, initialised elements without writers; the array is borrowed and keeps them alive.
+        // SAFETY: `matrix_parts` found aligned, initialised elements without writers (by `check_lendable_layout`); the array is
+        // borrowed and keeps them alive. An empty array has a dangling address, which is never read.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
@@ -99,8 +102,9 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
     pub fn as_matrix_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
         let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
-        // SAFETY: `read_plain_layout` found aligned, initialised elements without other users; the array is exclusively borrowed and
-        // keeps them alive. No two indices refer to the same element (`ViewMut`).
+        // SAFETY: `matrix_parts` found aligned, initialised elements without other users (by `check_lendable_layout`); the array is
+        // exclusively borrowed and keeps them alive. No two indices refer to the same element: `ViewMut` checked that when it was
+        // made. An empty array has a dangling address, which is never used.
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
     }
@@ -124,8 +128,9 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
     pub fn as_vector_mut(&mut self) -> Result<MatrixViewMut<'_, T, Dyn, U1, Dyn, Dyn>, Error> {
         let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
-        // SAFETY: `read_plain_layout` found aligned, initialised elements without other users; the array is exclusively borrowed and
-        // keeps them alive. No two indices refer to the same element (`ViewMut`).
+        // SAFETY: `matrix_parts` found aligned, initialised elements without other users (by `check_lendable_layout`); the array is
+        // exclusively borrowed and keeps them alive. No two indices refer to the same element: `ViewMut` checked that when it was
+        // made. An empty array has a dangling address, which is never used.
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
     }

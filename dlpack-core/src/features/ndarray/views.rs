@@ -20,7 +20,7 @@ struct ViewParts<T, D: Dimension> {
 
 impl<T: Plain, D: Dimension> ViewParts<T, D> {
     fn new<L: Rank>(array: &Array<T, L>) -> Result<Self, Error> {
-        let (shape, strides) = array.read_plain_layout()?;
+        let (shape, strides) = array.check_lendable_layout()?;
         let (mut extents, mut steps) = (D::zeros(shape.len()), D::zeros(shape.len()));
         let mut start = array.as_ptr().cast_mut();
         let mut reversed = 0;
@@ -75,8 +75,8 @@ macro_rules! views {
             #[doc(alias = "as_array")]
             pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
-                // SAFETY: `read_plain_layout` found aligned, initialised elements without writers; the array is borrowed and keeps them
-                // alive.
+                // SAFETY: `ViewParts::new` found aligned, initialised elements without writers (by `check_lendable_layout`); the
+                // array is borrowed and keeps them alive. An empty array has a dangling address, which is never read.
                 let mut view = unsafe { ArrayView::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
                 Ok(view)
@@ -101,8 +101,9 @@ macro_rules! views {
             #[doc(alias = "as_array_mut")]
             pub fn as_ndarray_mut(&mut self) -> Result<ArrayViewMut<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
-                // SAFETY: `read_plain_layout` found aligned, initialised elements without other users; the array is exclusively borrowed
-                // and keeps them alive. No two indices refer to the same element (`ViewMut`).
+                // SAFETY: `ViewParts::new` found aligned, initialised elements without other users (by `check_lendable_layout`); the
+                // array is exclusively borrowed and keeps them alive. No two indices refer to the same element: `ViewMut` checked
+                // that when it was made. An empty array has a dangling address, which is never used.
                 let mut view = unsafe { ArrayViewMut::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
                 Ok(view)

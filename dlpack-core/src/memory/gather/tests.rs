@@ -230,11 +230,11 @@ fn column_major_is_the_reverse() {
 }
 
 #[test]
-fn plans_are_as_small_as_can_be() {
+fn copies_take_as_few_loops_as_possible() {
     let facts = |shape: &[i64], strides: &[i64], itemsize| {
         let axes = &mut [Axis::ONCE; MAX_AXES];
-        let plan = CopyPlan::new(shape, strides, itemsize, axes).expect("something to copy");
-        (plan.item, plan.count, plan.tile.is_some())
+        let loops = CopyLoops::new(shape, strides, itemsize, axes).expect("something to copy");
+        (loops.item, loops.count, loops.tile.is_some())
     };
     // Contiguous, whatever strides the axes of extent 1 have.
     assert_eq!(facts(&[4, 5, 6], &[30, 6, 1], 4), (480, 0, false));
@@ -254,12 +254,12 @@ fn plans_are_as_small_as_can_be() {
     assert_eq!(facts(&[4, 5], &[0, 2], 4), (4, 2, false));
     // The dense axis comes second, and the others keep the order of the destination.
     let axes = &mut [Axis::ONCE; MAX_AXES];
-    let plan =
-        CopyPlan::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
-    let extents: Vec<usize> = plan.axes[..plan.count].iter().map(|a| a.extent).collect();
+    let loops =
+        CopyLoops::new(&[3, 4, 5, 6], &[1, 10, 1000, 100], 1, axes).expect("something to copy");
+    let extents: Vec<usize> = loops.axes[..loops.count].iter().map(|a| a.extent).collect();
     assert_eq!(extents, [6, 3, 5, 4]);
-    assert!(CopyPlan::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
-    assert!(CopyPlan::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
+    assert!(CopyLoops::new(&[4, 0], &[1, 1], 4, &mut [Axis::ONCE; 2]).is_none());
+    assert!(CopyLoops::new(&[4], &[1], 0, &mut [Axis::ONCE; 2]).is_none());
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn byte(number: usize) -> u8 {
 fn tiles_fit_the_cache() {
     let tile = |extents: [i64; 2], stride| {
         let axes = &mut [Axis::ONCE; MAX_AXES];
-        CopyPlan::new(&extents, &[1, stride], 4, axes).and_then(|plan| plan.tile)
+        CopyLoops::new(&extents, &[1, stride], 4, axes).and_then(|loops| loops.tile)
     };
     assert_eq!(tile([1000, 1000], 1001), Some([128, 16]));
     assert_eq!(tile([1000, 1000], 256), Some([32, 16]));
