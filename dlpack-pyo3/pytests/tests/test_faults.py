@@ -497,7 +497,7 @@ misaligned = capi.DLTensor.from_address(-(-ctypes.addressof(place) // 8) * 8 + 1
 for bad, where, kind, words in [
     (prototype, out, b"BufferError", b"no data type"),
     (misaligned, out, b"BufferError", b"no multiple of 8"),
-    (prototype, None, b"ValueError", b"no place"),
+    (prototype, None, b"ValueError", b"found NULL"),
 ]:
     texts = set()
     for k in range(40):
