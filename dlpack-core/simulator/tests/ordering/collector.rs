@@ -170,3 +170,32 @@ pub(crate) fn owners_of_contexts_that_may_be_gone() {
     world.enter(world.first);
     logs.iter().for_each(|log| assert_over(&world, log));
 }
+
+/// Recording one stream of a context leaves that context current. So the same export can record all work of the context, which is
+/// not known to live otherwise.
+pub(crate) fn of_a_context_whose_stream_is_named() {
+    let world = World::new(Api::Cuda);
+    let producer = world.lane(world.first, Blocks::No);
+    let named = world.lane(world.other, Blocks::No);
+    let exports = (0..64).map(|_| world.lane(world.other, Blocks::No));
+    let exports: Vec<_> = exports
+        .chain([named])
+        .map(|lane| export(&world, producer, &asking(number(lane))))
+        .collect();
+    let (tensors, logs): (Vec<_>, Vec<_>) = exports.into_iter().unzip();
+    drop(tensors);
+    assert_eq!(retained().open, 65);
+    let (tensor, last) = export(&world, producer, &asking(number(named)));
+    assert_eq!(
+        retained().open,
+        0,
+        "the stream and its context are recorded"
+    );
+    drop(tensor);
+    world.enter(world.other);
+    dlpack_core::stream::collect();
+    world.enter(world.first);
+    logs.iter()
+        .chain([&last])
+        .for_each(|log| assert_over(&world, log));
+}

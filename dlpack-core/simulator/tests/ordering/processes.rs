@@ -55,6 +55,7 @@ fn in_a_process_of_its_own() {
         Ok("capture") => collector::after_a_capture(),
         Ok("graph") => collector::after_a_graph(),
         Ok("blocking") => collector::many_owners_after_a_blocking_capture(),
+        Ok("lasting") => collector::of_a_context_whose_stream_is_named(),
         Ok("gone") => collector::owners_of_contexts_that_may_be_gone(),
         _ => {}
     }
@@ -75,6 +76,11 @@ fn after_a_blocking_capture_an_export_records_no_whole_context() {
 #[test]
 fn an_export_does_not_try_again_what_cannot_be_recorded() {
     process("gone");
+}
+
+#[test]
+fn an_export_records_a_context_after_one_of_its_streams() {
+    process("lasting");
 }
 
 /// The thread sleeps between the owners, and notices each.
