@@ -1,7 +1,7 @@
 //! The table of arrays that are lent as plain slices. It refuses a lease if the array shares a byte with another leased array and
 //! one of the two may be written.
 //!
-//! This file contains no lock and no process number: the binding supplies both. So the loom models can supply a lock of loom.
+//! This file contains no lock: the binding supplies it. So the loom models can supply a lock of loom.
 
 use alloc::vec::Vec;
 
@@ -28,8 +28,6 @@ struct LeaseEntry {
     token: u64,
     span: Span,
     writes: bool,
-    /// A forked child has its own memory, but inherits the entries of its parent, which it may never return.
-    process: u32,
 }
 
 impl Leases {
@@ -58,14 +56,11 @@ impl Leases {
     ///
     /// # Errors
     ///
-    /// [`Error::Borrowed`] if a lease of the same process may share a byte with the new one and one of the two writes;
+    /// [`Error::Borrowed`] if another lease may share a byte with the new one and one of the two writes;
     /// [`Error::OutOfMemory`].
-    pub fn insert(&mut self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
-        let conflicts = |entry: &LeaseEntry| {
-            entry.process == process
-                && (entry.writes || writes)
-                && entry.span.may_share_bytes(&span)
-        };
+    pub fn insert(&mut self, span: Span, writes: bool) -> Result<u64, Error> {
+        let conflicts =
+            |entry: &LeaseEntry| (entry.writes || writes) && entry.span.may_share_bytes(&span);
         if self.entries.iter().any(conflicts) {
             return Err(Error::Borrowed);
         }
@@ -77,7 +72,6 @@ impl Leases {
             token: self.last_token,
             span,
             writes,
-            process,
         });
         Ok(self.last_token)
     }
@@ -107,10 +101,8 @@ impl<L: TableLock> LeaseTable<L> {
     /// # Errors
     ///
     /// Those of [`Leases::insert`], and [`Error::Borrowed`] if the lock is unavailable.
-    pub fn take(&self, span: Span, writes: bool, process: u32) -> Result<u64, Error> {
-        let taken = self
-            .lock
-            .with(|leases| leases.insert(span, writes, process));
+    pub fn take(&self, span: Span, writes: bool) -> Result<u64, Error> {
+        let taken = self.lock.with(|leases| leases.insert(span, writes));
         taken.unwrap_or(Err(Error::Borrowed))
     }
 
@@ -145,19 +137,19 @@ mod tests {
     #[test]
     fn one_writer_or_many_readers() {
         let table = LeaseTable::new(Single::default());
-        let first = table.take(bytes(100, 10), false, 1).unwrap();
-        let second = table.take(bytes(105, 10), false, 1).unwrap();
+        let first = table.take(bytes(100, 10), false).unwrap();
+        let second = table.take(bytes(105, 10), false).unwrap();
         assert_ne!(first, second);
         let refused = Err(Error::Borrowed);
-        assert_eq!(table.take(bytes(109, 1), true, 1), refused);
+        assert_eq!(table.take(bytes(109, 1), true), refused);
         table.give_back(first);
-        assert_eq!(table.take(bytes(109, 1), true, 1), refused);
+        assert_eq!(table.take(bytes(109, 1), true), refused);
         table.give_back(second);
-        let writer = table.take(bytes(109, 1), true, 1).unwrap();
-        assert_eq!(table.take(bytes(109, 1), false, 1), refused);
-        assert_eq!(table.take(bytes(109, 1), true, 1), refused);
+        let writer = table.take(bytes(109, 1), true).unwrap();
+        assert_eq!(table.take(bytes(109, 1), false), refused);
+        assert_eq!(table.take(bytes(109, 1), true), refused);
         // The adjacent byte is free.
-        table.take(bytes(110, 1), true, 1).unwrap();
+        table.take(bytes(110, 1), true).unwrap();
         table.give_back(writer);
         assert_eq!(table.lock.leases.borrow().len(), 1);
     }
@@ -165,32 +157,22 @@ mod tests {
     #[test]
     fn a_refused_lease_and_an_unknown_token_change_nothing() {
         let mut leases = Leases::new();
-        let token = leases.insert(bytes(100, 10), true, 1).unwrap();
-        assert_eq!(leases.insert(bytes(100, 1), true, 1), Err(Error::Borrowed));
+        let token = leases.insert(bytes(100, 10), true).unwrap();
+        assert_eq!(leases.insert(bytes(100, 1), true), Err(Error::Borrowed));
         assert!(!leases.remove(token + 1));
         assert_eq!(leases.len(), 1);
         assert!(leases.remove(token) && !leases.remove(token));
         assert!(leases.is_empty());
         // A token is never reused.
-        assert!(leases.insert(bytes(100, 1), true, 1).unwrap() > token);
-    }
-
-    #[test]
-    fn a_forked_child_is_not_bound_by_its_parent() {
-        let mut leases = Leases::new();
-        leases.insert(bytes(100, 10), true, 1).unwrap();
-        let child = leases.insert(bytes(100, 10), true, 2).unwrap();
-        assert!(leases.insert(bytes(100, 10), false, 2).is_err());
-        assert!(leases.remove(child));
-        assert!(leases.insert(bytes(100, 10), false, 2).is_ok());
+        assert!(leases.insert(bytes(100, 1), true).unwrap() > token);
     }
 
     #[test]
     fn a_lock_that_cannot_be_had_refuses() {
         let table = LeaseTable::new(Single::default());
-        let token = table.take(bytes(100, 1), true, 1).unwrap();
+        let token = table.take(bytes(100, 1), true).unwrap();
         table.lock.fails.set(true);
-        assert_eq!(table.take(bytes(500, 1), true, 1), Err(Error::Borrowed));
+        assert_eq!(table.take(bytes(500, 1), true), Err(Error::Borrowed));
         table.give_back(token);
         table.lock.fails.set(false);
         assert_eq!(table.lock.leases.borrow().len(), 1);

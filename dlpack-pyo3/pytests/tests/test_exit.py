@@ -450,11 +450,7 @@ for _ in range(int(os.environ.get("DLPACK_FORKS", "10"))):
         status = 1
         try:
             use_together()
-            try:
-                p.make_view(p.WProbe([4]), "ViewMut, promised")
-            except TypeError as error:
-                # Forked while a thread held the lock of the lease table, which stays locked here: promises are refused.
-                assert "shares no memory" in str(error)
+            p.make_view(p.WProbe([4]), "ViewMut, promised")
             status = 0
         finally:
             os._exit(status)

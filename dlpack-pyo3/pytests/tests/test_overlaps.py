@@ -1,6 +1,7 @@
 """Arguments that share memory, of which one is written; and the leases of views with a promise."""
 
 import gc
+import os
 import random
 import threading
 
@@ -222,6 +223,32 @@ def test_a_lease_ends_before_its_memory_is_released(kind):
 
     p.make_view(Reused((1.0, 2.0, 3.0, 4.0), (4,)), kind)
     assert outcomes == ["accepted"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_kept_view_keeps_its_lease_in_a_forked_child():
+    """The child has a copy of the view, which lends its copy of the memory as a slice."""
+    mine = p.WProbe([4])
+    # On a thread of its own, since the views of one thread are told apart without leases.
+    keeper = threading.Thread(target=p.keep_view, args=(mine, "ViewMut, promised"))
+    keeper.start()
+    keeper.join()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with pytest.raises(TypeError, match="shares no memory"):
+                p.make_view(mine, "View, promised")
+            p.release_views()
+            p.make_view(mine, "ViewMut, promised")
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    with pytest.raises(TypeError, match="shares no memory"):
+        p.make_view(mine, "View, promised")
+    p.release_views()
 
 
 def test_two_mappings_of_one_file_are_not_told_apart(tmp_path):

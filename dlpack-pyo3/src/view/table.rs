@@ -17,16 +17,17 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use core::time::Duration;
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::{process, thread};
 
 use dlpack_core::Error;
-use dlpack_core::binding::{LeaseTable, Leases, Span, TableLock};
+use dlpack_core::binding::{LeaseTable, Span};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, prelude::*};
 
 use crate::{capi::address_of, error::discard_error, values::new_string};
+
+mod lock;
+
+use lock::ForkSafeLock;
 
 const MAJOR: u32 = 1;
 const MINOR: u32 = 0;
@@ -73,7 +74,7 @@ impl LeaseInterface {
 }
 
 /// The table of this module, which is unused if another module has stored its own in the interpreter.
-static TABLE: LeaseTable<ProcessLock> = LeaseTable::new(ProcessLock(Mutex::new(Leases::new())));
+static TABLE: LeaseTable<&ForkSafeLock> = LeaseTable::new(&lock::LOCK);
 
 static INTERFACE: LeaseInterface = LeaseInterface {
     major: MAJOR,
@@ -85,7 +86,7 @@ static INTERFACE: LeaseInterface = LeaseInterface {
 unsafe extern "C" fn take(span: *const Span, writes: c_int, token: *mut u64) -> c_int {
     // SAFETY: the caller passes a valid pointer to a span.
     let span = unsafe { span.read() };
-    match TABLE.take(span, writes != 0, process::id()) {
+    match TABLE.take(span, writes != 0) {
         Ok(taken) => {
             // SAFETY: the caller passes a pointer to a token, valid for writes.
             unsafe { token.write(taken) };
@@ -98,30 +99,6 @@ unsafe extern "C" fn take(span: *const Span, writes: c_int, token: *mut u64) -> 
 
 unsafe extern "C" fn give_back(token: u64) {
     TABLE.give_back(token);
-}
-
-/// A lock that is held for a few instructions at a time. In a child that was forked meanwhile it stays locked.
-struct ProcessLock(Mutex<Leases>);
-
-impl ProcessLock {
-    fn lock(&self) -> Option<MutexGuard<'_, Leases>> {
-        for turn in 0..2000 {
-            match self.0.try_lock() {
-                Ok(leases) => return Some(leases),
-                // Nothing panics between two changes of the list, so it is consistent.
-                Err(TryLockError::Poisoned(leases)) => return Some(leases.into_inner()),
-                Err(TryLockError::WouldBlock) if turn < 1000 => thread::yield_now(),
-                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
-            }
-        }
-        None
-    }
-}
-
-impl TableLock for ProcessLock {
-    fn with<R>(&self, change: impl FnOnce(&mut Leases) -> R) -> Option<R> {
-        Some(change(&mut *self.lock()?))
-    }
 }
 
 /// The interface that was found in the interpreter; null before the first lookup.
@@ -156,6 +133,7 @@ fn find_in_interpreter(py: Python<'_>) -> Result<*mut LeaseInterface, &'static s
         discard_error(py, error);
         "the interpreter has no memory for their table"
     };
+    lock::hold_lock_during_forks()?;
     let dict = main_dict(py)?;
     let ours = (&raw const INTERFACE).cast_mut().cast::<c_void>();
     // SAFETY: attached, as `py` shows; the address is not null, and the name is static. The capsule has no destructor.

@@ -39,7 +39,7 @@ impl Memory {
     /// Takes a lease of these numbers, uses them, and returns the lease. Returns whether the lease was granted.
     fn use_numbers(&self, first: usize, count: usize, writes: bool) -> bool {
         let span = Span::new(64 + first, &[count as i64], &[1], 1, 1);
-        let Ok(token) = self.table.take(span, writes, 1) else {
+        let Ok(token) = self.table.take(span, writes) else {
             return false;
         };
         for number in &self.numbers[first..][..count] {
