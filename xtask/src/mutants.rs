@@ -3,7 +3,8 @@
 //! The bugs are those that cargo-mutants lists, which is installed where it is missing, and those of
 //! xtask/mutants/by-hand.txt. All of them are compiled into one program, each behind a switch, in a copy of the workspace.
 //! The tests first run without a bug, and say which places they reach; then each bug meets the tests that reach it.
-//! A run can be stopped: the next one goes on with what is left. It takes hours.
+//! A run can be stopped: the next one goes on with what is left. It takes hours. What tests have noticed is listed in
+//! spec/mutants: commit it, and a run on another machine tries only the bugs of functions that changed since.
 //! usage: `cargo xtask mutants core|derive|pyo3 [OPTIONS]`
 //!   --file WORD      only bugs of files whose path contains the word
 //!   --jobs N         how many bugs are tried at the same time; otherwise one for each core

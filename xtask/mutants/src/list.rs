@@ -119,7 +119,21 @@ fn listed(program: &Path, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
             file,
         })
     });
-    mutants.collect()
+    let mut mutants: Vec<Mutant> = mutants.collect::<Result<_>>()?;
+    number_equal_keys(&mut mutants);
+    Ok(mutants)
+}
+
+/// Tells bugs apart that have the same description, such as two operators of one function.
+fn number_equal_keys(mutants: &mut [Mutant]) {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for mutant in mutants {
+        let count = counts.entry(mutant.key.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            mutant.key.push_str(&format!(" (no. {count})"));
+        }
+    }
 }
 
 fn text_of(value: &Value) -> Result<String> {
@@ -213,6 +227,23 @@ pub fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_keys_are_numbered() {
+        let keys = ["a: f", "b: f", "a: f", "a: f"];
+        let mut mutants = keys.map(|key| Mutant {
+            key: key.to_owned(),
+            file: String::new(),
+            start: 0,
+            end: 0,
+            kind: Kind::Operator,
+            replacement: String::new(),
+            stamp: 0,
+        });
+        number_equal_keys(&mut mutants);
+        let numbered = mutants.map(|mutant| mutant.key);
+        assert_eq!(numbered, ["a: f", "b: f", "a: f (no. 2)", "a: f (no. 3)"]);
+    }
 
     #[test]
     fn bugs_by_hand_have_their_places() {

@@ -82,6 +82,7 @@ fn main() -> Result<()> {
     let session = Session::new(target, options)?;
     if !session.options.table {
         session.run()?;
+        session.outcomes.write_record(&session.mutants)?;
     }
     let table = session.table()?;
     fs::write(session.tree.root.with_file_name("table.md"), &table)?;
@@ -116,7 +117,12 @@ impl Session {
         };
         let lines: String = mutants.iter().enumerate().map(line).collect();
         fs::write(folder.join("bugs.tsv"), lines)?;
-        let outcomes = Outcomes::open(folder.join("outcomes.tsv"), stamp(&tree, &target)?)?;
+        let record = Path::new(&variable("MUTANTS_ROOT")?).join("spec/mutants");
+        let outcomes = Outcomes::open(
+            folder.join("outcomes.tsv"),
+            stamp(&tree, &target)?,
+            record.join(format!("{target}.txt")),
+        )?;
         Ok(Self {
             target,
             tree,

@@ -1,6 +1,8 @@
 //! What became of each bug, kept in a file to which each verdict is appended: a run goes on where the last one stopped.
+//!
+//! The bugs that a test noticed are also listed in the repository, so that a run on another machine goes on as well.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -9,7 +11,7 @@ use std::sync::Mutex;
 use anyhow::{Context as _, Result};
 
 use crate::build::Sources;
-use crate::list::Mutant;
+use crate::list::{Mutant, hash};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
@@ -38,6 +40,9 @@ pub struct Outcomes {
     /// Stands for the text of the whole package and its tests.
     stamp: u64,
     known: Mutex<HashMap<String, Known>>,
+    /// The list in the repository, of the [`fingerprint`]s of the bugs that a test noticed.
+    record: PathBuf,
+    recorded: BTreeSet<String>,
 }
 
 #[derive(Clone)]
@@ -48,8 +53,13 @@ struct Known {
     why: String,
 }
 
+/// Stands for a bug and the text of its function.
+fn fingerprint(mutant: &Mutant) -> String {
+    format!("{:016x}", hash(&format!("{} {}", mutant.stamp, mutant.key)))
+}
+
 impl Outcomes {
-    pub fn open(path: PathBuf, stamp: u64) -> Result<Self> {
+    pub fn open(path: PathBuf, stamp: u64, record: PathBuf) -> Result<Self> {
         let mut known = HashMap::new();
         for line in fs::read_to_string(&path).unwrap_or_default().lines() {
             let words: Vec<_> = line.split('\t').collect();
@@ -69,15 +79,30 @@ impl Outcomes {
                 },
             );
         }
+        let recorded = fs::read_to_string(&record).unwrap_or_default();
         Ok(Self {
             path,
             stamp,
             known: Mutex::new(known),
+            record,
+            recorded: recorded.lines().map(str::to_owned).collect(),
         })
+    }
+
+    /// Writes the list in the repository. Bugs of functions that have changed or are gone leave it.
+    pub fn write_record(&self, mutants: &[Mutant]) -> Result<()> {
+        let is_noticed = |mutant: &&Mutant| matches!(self.of(mutant), Some((Verdict::Noticed, _)));
+        let noticed: BTreeSet<_> = mutants.iter().filter(is_noticed).map(fingerprint).collect();
+        let lines: String = noticed.iter().map(|line| format!("{line}\n")).collect();
+        fs::create_dir_all(self.record.parent().expect("a file in a folder"))?;
+        Ok(fs::write(&self.record, lines)?)
     }
 
     /// What is known of a bug: that it was noticed, while its function is the same; all else, while everything is.
     pub fn of(&self, mutant: &Mutant) -> Option<(Verdict, String)> {
+        if self.recorded.contains(&fingerprint(mutant)) {
+            return Some((Verdict::Noticed, "recorded".to_owned()));
+        }
         let known = self.known.lock().expect("no panic");
         let found = known.get(&mutant.key)?;
         let holds = found.package == self.stamp || found.verdict == Verdict::Noticed;
@@ -222,7 +247,9 @@ mod tests {
             replacement: String::new(),
             stamp,
         };
-        let first = Outcomes::open(path.clone(), 1).unwrap();
+        let record = path.with_extension("record");
+        let open = |stamp| Outcomes::open(path.clone(), stamp, record.clone()).unwrap();
+        let first = open(1);
         first
             .add(&mutant("seen", 5), Verdict::Noticed, "by\ta test")
             .unwrap();
@@ -230,12 +257,12 @@ mod tests {
             .add(&mutant("lives", 5), Verdict::Alive, "3 tests")
             .unwrap();
         let verdict = |outcomes: &Outcomes, key, stamp| Some(outcomes.of(&mutant(key, stamp))?.0);
-        for outcomes in [&first, &Outcomes::open(path.clone(), 1).unwrap()] {
+        for outcomes in [&first, &open(1)] {
             assert_eq!(verdict(outcomes, "seen", 5), Some(Verdict::Noticed));
             assert_eq!(verdict(outcomes, "lives", 5), Some(Verdict::Alive));
         }
         // A test was added: what lives is tried again. A function was changed: so is what was noticed.
-        let changed = Outcomes::open(path.clone(), 2).unwrap();
+        let changed = open(2);
         assert_eq!(verdict(&changed, "seen", 5), Some(Verdict::Noticed));
         assert_eq!(verdict(&changed, "lives", 5), None);
         assert_eq!(verdict(&changed, "seen", 6), None);
@@ -247,6 +274,19 @@ mod tests {
             "{table}"
         );
         assert!(table.ends_with("Alive:\nlives (3 tests)\n"), "{table}");
-        fs::remove_file(path).unwrap();
+        // On another machine only the record is known, of the functions that are the same.
+        let changed = mutant("changed", 5);
+        first.add(&changed, Verdict::Noticed, "").unwrap();
+        let [seen, lives] = ["seen", "lives"].map(|key| mutant(key, 5));
+        first
+            .write_record(&[seen, lives, mutant("changed", 6)])
+            .unwrap();
+        fs::remove_file(&path).unwrap();
+        let elsewhere = open(3);
+        assert_eq!(verdict(&elsewhere, "seen", 5), Some(Verdict::Noticed));
+        assert_eq!(verdict(&elsewhere, "seen", 6), None);
+        assert_eq!(verdict(&elsewhere, "lives", 5), None);
+        assert_eq!(verdict(&elsewhere, "changed", 5), None);
+        fs::remove_file(record).unwrap();
     }
 }
