@@ -38,10 +38,11 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use dlpack_core::array::{self, Array, ArrayElement, ArrayMut, Rank};
+use dlpack_core::binding::share_root;
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
 use dlpack_core::tensor::Items;
-use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
+use dlpack_core::{DLPack, Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
 use crate::view::leased::{Keeper, Leased};
@@ -132,6 +133,43 @@ macro_rules! views {
             /// [`Error::OutOfMemory`]: of an array of NumPy's own, which a view reads where it lies, a tensor is made only now.
             pub fn into_managed(self) -> Result<Managed, Error> {
                 self.0.into_managed()
+            }
+
+            /// A view of memory that a struct keeps in a [`SharedBuffer`](crate::SharedBuffer): of the buffer, or of a class that
+            /// exports it. It has a handle to the memory, so it may outlive `value`.
+            ///
+            /// With a [`Promise`], which a class may make for itself, it is the way to slices of memory that others have too.
+            ///
+            /// ```no_run,standalone_crate
+            /// use dlpack_pyo3::{DLPack, Error, SharedBuffer, View, view::Promise};
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyclass(frozen)]
+            /// #[derive(DLPack)]
+            /// struct Signal {
+            ///     #[dlpack(data)]
+            ///     samples: SharedBuffer<f32>,
+            /// }
+            ///
+            /// // SAFETY: `peak` holds the GIL while it has the slice, and calls no Python. The docs of the class forbid other
+            /// // threads to write to its arrays without the GIL.
+            /// unsafe impl Promise for Signal {}
+            ///
+            /// impl Signal {
+            ///     fn peak(&self) -> Result<f32, Error> {
+            ///         let samples = View::<f32, 1, Self>::of(self)?;
+            ///         Ok(samples.as_slice()?.iter().copied().fold(0.0, f32::max))
+            ///     }
+            /// }
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// [`Error::NoSharedBuffer`]; another element type or rank; an overlap with another view, as for an argument.
+            pub fn of(value: &(impl DLPack + ?Sized)) -> Result<Self, Error> {
+                let tensor = share_root(&mut value.describe()?, None);
+                let tensor = tensor.unwrap_or(Err(Error::NoSharedBuffer))?;
+                Leased::from_tensor(tensor).map(Self).map_err(|(error, _)| error)
             }
         }
 

@@ -14,6 +14,7 @@ mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
 mod kept_views;
+mod lent_memory;
 mod libraries;
 mod life;
 mod memory;
@@ -70,6 +71,8 @@ mod dlpack_probe {
     use crate::kept_views::{
         keep_view, kinds_of_views, make_view, release_views, release_views_later,
     };
+    #[pymodule_export]
+    use crate::lent_memory::{Locked, Photo, Promised};
     #[pymodule_export]
     use crate::libraries::libraries;
     #[pymodule_export]
