@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use dlpack_core::array::View;
 use dlpack_core::binding::share_root;
-use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
+use dlpack_core::{DLPack, DataType, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{Foreign, I32, U8};
 
 /// Asserts that neither slice is lent, and that a copy is made instead.
@@ -336,4 +336,104 @@ fn a_kept_picture_is_flipped_by_a_function_over_slices() {
             .pixels
             .is_empty()
     );
+}
+
+/// The bytes of a buffer are elements of another type, in the same memory, and can be lent.
+#[test]
+fn bytes_are_cast_to_elements() {
+    let bytes: Vec<u8> = [1.5_f32, -2.0]
+        .into_iter()
+        .flat_map(f32::to_ne_bytes)
+        .collect();
+    let bytes = SharedBuffer::copied_from(&bytes).unwrap();
+    let (address, clone) = (bytes.as_ptr(), bytes.clone());
+    let mut numbers = bytes.cast::<f32>().unwrap();
+    assert_eq!(numbers.as_ptr().cast::<u8>(), address);
+    assert_eq!(numbers.to_vec(), [1.5, -2.0]);
+    assert_eq!(numbers.try_as_slice(), Err(Error::BufferInUse));
+    drop(clone);
+    numbers.try_as_mut_slice().unwrap()[0] = 3.0;
+    let mut pairs = numbers.cast::<[u16; 2]>().unwrap();
+    assert_eq!(pairs.len(), 2);
+    assert!(pairs.try_as_slice().is_ok());
+    let mut flags = pairs.cast::<bool>().unwrap();
+    // Any byte but 0 is `true` in memory that others may write.
+    let flags = flags.try_as_slice().unwrap();
+    assert_eq!(flags.len(), 8);
+
+    let odd = SharedBuffer::copied_from(&[1_u8, 2, 3]).unwrap();
+    let error = odd.clone().cast::<u16>().map(drop).unwrap_err();
+    let (bytes, element_bits) = (3, 16);
+    assert_eq!(
+        error,
+        Error::PartialElement {
+            bytes,
+            element_bits
+        }
+    );
+    let part = share_root(&mut odd.describe().unwrap(), None);
+    let part = part.unwrap().unwrap().slice(0, 1..3).unwrap();
+    let part = SharedBuffer::<u8>::from_dlpack(part).unwrap();
+    let error = part.cast::<u16>().map(drop).unwrap_err();
+    assert!(matches!(error, Error::Misaligned { .. }), "{error}");
+    let no_bytes = odd.cast::<[u8; 0]>().map(drop).unwrap_err();
+    assert!(matches!(no_bytes, Error::PartialElement { .. }));
+    let empty = SharedBuffer::<u8>::zeroed(0).unwrap().cast::<f64>();
+    assert!(empty.unwrap().is_empty());
+    // An empty vector lies nowhere, so its address need not be aligned.
+    let empty = SharedBuffer::<u8>::from(vec![]).cast::<u64>();
+    assert!(empty.unwrap().is_empty());
+    let no_items = SharedBuffer::<[u32; 0]>::zeroed(3).unwrap();
+    assert!(no_items.cast::<u8>().unwrap().is_empty());
+}
+
+/// DTY-02: memory that nothing writes becomes no invalid `bool`.
+#[test]
+fn read_only_bytes_are_checked_when_they_become_bools() {
+    let adopt = |bytes: Vec<u8>| {
+        let tensor = Arc::new(bytes).to_dlpack().unwrap();
+        SharedBuffer::<u8>::from_dlpack(tensor).unwrap()
+    };
+    let mut flags = adopt(vec![1, 0]).cast::<bool>().unwrap();
+    assert_eq!(flags.try_as_slice().unwrap(), [true, false]);
+    let error = adopt(vec![1, 2]).cast::<bool>().map(drop).unwrap_err();
+    assert_eq!(error, Error::NotBool { found: 2 });
+}
+
+/// The bytes of a tensor are items of a data type that is known at run time, in another shape.
+#[test]
+fn bytes_are_cast_to_a_data_type_of_run_time() {
+    let bytes = || {
+        SharedBuffer::<u8>::zeroed(12)
+            .unwrap()
+            .into_dlpack()
+            .unwrap()
+    };
+    for (dtype, shape) in [
+        (DataType::F32, &[3, 1][..]),
+        (DataType::U16, &[2, 3]),
+        (DataType::U8, &[12]),
+        (DataType::BOOL, &[3, 4]),
+    ] {
+        let address = bytes();
+        let data = address.view().as_ptr();
+        let cast = address.cast(dtype, shape).unwrap();
+        let view = cast.view();
+        assert_eq!((view.dtype(), view.as_ptr()), (dtype, data));
+        let shape: Vec<_> = shape.iter().map(|&extent| extent as i64).collect();
+        assert_eq!(view.shape(), shape);
+        assert!(!view.is_read_only());
+    }
+    let error = bytes().cast(DataType::F32, &[4]).unwrap_err();
+    let (found, needed) = (12, 16);
+    assert_eq!(error, Error::Bytes { found, needed });
+    let turned = vec![[1_u8, 2], [3, 4]].into_dlpack().unwrap();
+    let turned = turned.permute(&[1, 0]).unwrap();
+    let error = turned.cast(DataType::U16, &[2]).unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }));
+    let odd = bytes().slice(0, 1..5).unwrap();
+    let error = odd.cast(DataType::F32, &[1]).unwrap_err();
+    assert!(matches!(error, Error::Misaligned { .. }));
+    let error = bytes().cast(DataType::U8, &[usize::MAX]).unwrap_err();
+    assert!(matches!(error, Error::BadExtent { .. }));
 }
