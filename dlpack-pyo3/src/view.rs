@@ -32,7 +32,7 @@ mod table;
 
 #[cfg(feature = "cudarc")]
 pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
-pub use options::{Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
+pub use options::{AsBytes, Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -73,6 +73,7 @@ use crate::view::leased::{Keeper, Leased};
 /// | shape `(h, w, 3)` | `View<[u8; 3], 2>` |
 /// | a structured array | `View<Trade, 1>` with a [`Record`](macro@crate::Record) |
 /// | elements one after another | `View<f32, 2, Contiguous>` ([`Contiguous`]) |
+/// | the bytes of any contiguous array | `View<u8, 1, AsBytes>` ([`AsBytes`]) |
 /// | lists, numbers, other dtypes too | `View<f32, 2, Convert>` ([`Convert`]) |
 /// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
 /// | `None` too | `Option<View<f32, 2>>` |
@@ -169,7 +170,7 @@ macro_rules! views {
             pub fn of(value: &(impl DLPack + ?Sized)) -> Result<Self, Error> {
                 let tensor = share_root(&mut value.describe()?, None);
                 let tensor = tensor.unwrap_or(Err(Error::NoSharedBuffer))?;
-                Leased::from_tensor(tensor).map(Self).map_err(|(error, _)| error)
+                Leased::import(tensor).map(Self)
             }
         }
 
@@ -215,7 +216,7 @@ macro_rules! views {
         where $($bound)*
         {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
-                Leased::from_tensor(tensor).map(Self).map_err(|(error, _)| error)
+                Leased::import(tensor).map(Self)
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {

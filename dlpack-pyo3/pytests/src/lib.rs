@@ -29,6 +29,7 @@ mod several;
 mod states;
 mod streams;
 mod variants;
+mod viewed_bytes;
 mod views;
 
 /// Classes and functions for the tests of dlpack-pyo3.
@@ -105,6 +106,8 @@ mod dlpack_probe {
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
+    #[pymodule_export]
+    use crate::viewed_bytes::{Titled, bytes_of, copy_bytes, give_view, give_views, reverse_bytes};
     #[pymodule_export]
     use crate::views::views;
     #[pymodule_export]
