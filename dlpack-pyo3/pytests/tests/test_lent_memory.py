@@ -68,20 +68,30 @@ def test_a_slice_is_not_lent_while_another_thread_drops_its_arrays():
 
     def consume():
         while not stop.is_set():
-            np.from_dlpack(photo)[0, 0] = 0
+            try:
+                array = np.from_dlpack(photo)
+            # `flipped` borrows the object at this moment.
+            except (BufferError, RuntimeError):
+                continue
+            array[:] = 255
+            array[:] = RAMP
+            del array
 
     threads = [threading.Thread(target=consume) for _ in range(3)]
     for thread in threads:
         thread.start()
-    for _ in range(2000):
-        try:
-            assert np.array_equal(np.asarray(photo.flipped()), RAMP[::-1])
-        # Arrays hold the buffer, or an export borrows the object at this moment.
-        except (BufferError, RuntimeError):
-            pass
-    stop.set()
-    for thread in threads:
-        thread.join()
+    try:
+        for _ in range(2000):
+            try:
+                flipped = photo.flipped()
+            # Arrays hold the buffer, or an export borrows the object at this moment.
+            except (BufferError, RuntimeError):
+                continue
+            assert np.array_equal(flipped, RAMP[::-1])
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
     gc.collect()
     assert np.array_equal(photo.flipped(), RAMP[::-1])
 
