@@ -226,6 +226,12 @@ errors! {
         NotWritable => "`writable` needs exclusive access to the memory, and this buffer gives shared access only";
         /// The memory is shared with writers, so it cannot be borrowed as a slice.
         MayChange => "others may write to this memory, so it cannot be a slice: copy it with `to_vec`, read it with `iter`, or take the argument as a view with a `Promise`";
+        /// Another handle or an export has the memory of a `SharedBuffer`, so it cannot be borrowed as a slice.
+        BufferInUse => "an array, an export or a clone has this buffer too, so it cannot be a slice now: drop that one first, or copy the elements with `to_vec`";
+        /// The memory of a `SharedBuffer` was imported, and its producer may write to it, so it cannot be borrowed as a slice.
+        ForeignBuffer => "this buffer has memory that was imported, and others may write to it, so it cannot be a slice: copy the elements with `to_vec`, or lend it with a `Promise`";
+        /// The elements of a value are not in a `SharedBuffer`, so a view cannot keep them alive.
+        NoSharedBuffer => "the elements are not in a `SharedBuffer`, so a view cannot keep them alive: borrow them from their container, or keep them in a `SharedBuffer`";
         /// An array of records was needed, and a tensor has none.
         NotRecords => "a DLPack tensor cannot hold records: pass a structured array of NumPy";
         /// The elements are not contiguous, as a slice requires.

@@ -18,6 +18,7 @@
 //! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
 //! | `from_vec` | a `SharedBuffer` over the memory of a `Vec` |
+//! | `slices` | slices of a `SharedBuffer`: of one that no other code has, and of a new one that safe code fills |
 //! | `raw` | loans from an address, which the user guarantees |
 //! | `facts` | properties of a tensor that its types determine at compile time |
 #![expect(unsafe_code, reason = "has constructors of loans over raw memory")]
@@ -28,6 +29,7 @@ pub(crate) mod facts;
 mod from_vec;
 pub(crate) mod raw;
 pub(crate) mod shared;
+mod slices;
 
 pub use buffer::{Buffer, Writable};
 pub use shared::SharedBuffer;

@@ -76,10 +76,10 @@ pub use crate::private::parts::{
 };
 pub use crate::private::probe::{Probe, ProbeDefaults, Whole};
 pub use crate::private::tensor::{
-    Accepts, Described, check_assigned, concat_names, count_names, describe_column, describe_field,
-    describe_field_mut, found_or_unknown, has_size, import_column_major, import_field, no_variant,
-    reject_skipped, replace_column_major, replace_field, require_present, require_tensor,
-    share_field, unknown_tensor,
+    Accepts, Described, check_assigned, concat_names, count_names, describe_column, describe_data,
+    describe_field, describe_field_mut, found_or_unknown, has_size, import_column_major,
+    import_field, no_variant, reject_skipped, replace_column_major, replace_field, require_present,
+    require_tensor, share_field, unknown_tensor,
 };
 pub use crate::tensor::array_element::{FieldAccess, FieldReader, FieldWriter, RecordValue};
 

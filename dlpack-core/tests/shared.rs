@@ -215,9 +215,9 @@ fn exclusive_access_needs_to_be_alone() {
     drop(unsafe { Managed::from_raw(raw) }.unwrap());
     buffer.get_mut().expect("alone again")[0] = 9;
     assert_eq!(buffer.to_vec(), [9, 2, 3]);
-    // What came from elsewhere may be held by anybody.
-    let mut adopted =
-        SharedBuffer::<u8>::from_dlpack(vec![1_u8, 2].into_dlpack().unwrap()).unwrap();
+    // What came from another library may be held by anybody.
+    let import = vec![1_u8, 2].into_dlpack().unwrap().shared();
+    let mut adopted = SharedBuffer::<u8>::from_dlpack(import).unwrap();
     assert!(adopted.get_mut().is_none());
 }
 

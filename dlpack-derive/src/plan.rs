@@ -49,11 +49,20 @@ pub(crate) enum Main<'a> {
         tensor: Box<Tensor<'a>>,
         owner: Option<&'a Field<'a>>,
     },
-    /// The only field is the tensor.
-    Whole(&'a Field<'a>),
+    /// A field is the tensor: the only one, or the one with `data` if no other key describes the tensor.
+    Whole(&'a Field<'a>, FieldKind),
     /// The field of the current variant is the tensor.
     Variants(Vec<Arm<'a>>),
     Via(TokenStream, Policy),
+}
+
+/// What is known about a field that is the tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    /// The only field, without keys.
+    Lone,
+    /// The field with the key `data`.
+    Data,
 }
 
 pub(crate) struct Arm<'a> {
@@ -158,7 +167,7 @@ fn main<'a>(
         Some(claim) => Data::new(claim, &names, cx)?,
         None => match find_implied(input, claims, fields, cx)? {
             Implied::Nothing => return Some(Main::None),
-            Implied::Whole(field) => return Some(Main::Whole(field)),
+            Implied::Whole(field) => return Some(Main::Whole(field, FieldKind::Lone)),
             Implied::Data(field) => Data::Field(field),
         },
     };
@@ -172,6 +181,12 @@ fn main<'a>(
         stray_access(claim, cx);
     }
     cx.check()?;
+    if let Data::Field(field) = data {
+        if field.attr(Role::Data).is_some() && claims.iter().all(|claim| keeps_whole(claim, field))
+        {
+            return Some(Main::Whole(field, FieldKind::Data));
+        }
+    }
     let of_main = claims.filter(|claim| !(claim.role == Role::Owner && is_of_tensor(claim.field)));
     let owner = of_main.claim_of(Role::Owner, cx).and_then(|claim| {
         check_owner(claim.field?.ty, claims, cx);
@@ -179,6 +194,15 @@ fn main<'a>(
     });
     let tensor = Box::new(Tensor::new(claims, data, &names, policy, cx));
     Some(Main::Tensor { tensor, owner })
+}
+
+/// Whether a key does not describe the tensor of this field any further.
+fn keeps_whole(claim: &Claim<'_>, data: &Field<'_>) -> bool {
+    match claim.role {
+        Role::Data | Role::Crate | Role::Bound | Role::Columns => true,
+        Role::Tensor => claim.field.is_none_or(|field| !core::ptr::eq(field, data)),
+        _ => false,
+    }
 }
 
 fn stray_access(claim: &Claim<'_>, cx: &Ctxt) {

@@ -267,6 +267,8 @@ pub use inspect::inspect;
 pub use keepalive::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use library::function::Library;
 pub use results::{Cupy, Exported, Jax, Numpy, Records, Torch};
-pub use view::{Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn};
+pub use view::{
+    AsBytes, Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn,
+};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};

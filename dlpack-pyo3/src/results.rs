@@ -1,5 +1,7 @@
 //! Results of functions: any tensor as a [`Tensor`] or as an array of a library.
 
+use dlpack_core::array::Rank;
+use dlpack_core::element::Plain;
 use dlpack_core::{DLPack, Managed, Record, Shaped, binding};
 use pyo3::prelude::*;
 
@@ -10,6 +12,7 @@ use crate::library::{
     self,
     function::{CUPY, JAX, Library, TORCH},
 };
+use crate::view::{InPlace, Options, View, ViewDyn, ViewMut, ViewMutDyn};
 
 /// The constructor of a result with a shape.
 macro_rules! shaped {
@@ -66,6 +69,34 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Exported<T> {
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         Bound::new(py, Tensor::new(self.0.into_dlpack()?))
     }
+}
+
+/// A view as a result is a [`Tensor`] over its memory, as of [`Exported`]. A promise for the view ends.
+macro_rules! views {
+    ($($view:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] $options:ident;)*) => {$(
+        impl<'py, T: Plain, $($parameter)* O: $options> IntoPyObject<'py> for $view<T, $($argument)* O>
+        where $($bound)*
+        {
+            type Target = Tensor;
+            type Output = Bound<'py, Tensor>;
+            type Error = PyErr;
+
+            #[cfg(feature = "stubs")]
+            const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr =
+                <Tensor as IntoPyObject<'py>>::OUTPUT_TYPE;
+
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+                Bound::new(py, Tensor::new(self.into_managed()?))
+            }
+        }
+    )*};
+}
+
+views! {
+    View [const N: usize,] [N,] [[i64; N]: Rank] Options;
+    ViewMut [const N: usize,] [N,] [[i64; N]: Rank] InPlace;
+    ViewDyn [] [] [] Options;
+    ViewMutDyn [] [] [] InPlace;
 }
 
 /// A result that is a `numpy.ndarray` in Python, over the memory of the value, which the array owns. Nothing is copied.

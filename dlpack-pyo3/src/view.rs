@@ -32,16 +32,17 @@ mod table;
 
 #[cfg(feature = "cudarc")]
 pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
-pub use options::{Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
+pub use options::{AsBytes, Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use dlpack_core::array::{self, Array, ArrayElement, ArrayMut, Rank};
+use dlpack_core::binding::share_root;
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
 use dlpack_core::tensor::Items;
-use dlpack_core::{Error, FromDLPack, Managed, TensorRef};
+use dlpack_core::{DLPack, Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
 use crate::view::leased::{Keeper, Leased};
@@ -72,6 +73,7 @@ use crate::view::leased::{Keeper, Leased};
 /// | shape `(h, w, 3)` | `View<[u8; 3], 2>` |
 /// | a structured array | `View<Trade, 1>` with a [`Record`](macro@crate::Record) |
 /// | elements one after another | `View<f32, 2, Contiguous>` ([`Contiguous`]) |
+/// | the bytes of any contiguous array | `View<u8, 1, AsBytes>` ([`AsBytes`]) |
 /// | lists, numbers, other dtypes too | `View<f32, 2, Convert>` ([`Convert`]) |
 /// | slices and matrices of other crates | `View<f32, 2, Mine>` with a [`Promise`] |
 /// | `None` too | `Option<View<f32, 2>>` |
@@ -133,6 +135,43 @@ macro_rules! views {
             pub fn into_managed(self) -> Result<Managed, Error> {
                 self.0.into_managed()
             }
+
+            /// A view of memory that a struct keeps in a [`SharedBuffer`](crate::SharedBuffer): of the buffer, or of a class that
+            /// exports it. It has a handle to the memory, so it may outlive `value`.
+            ///
+            /// With a [`Promise`], which a class may make for itself, it is the way to slices of memory that others have too.
+            ///
+            /// ```no_run,standalone_crate
+            /// use dlpack_pyo3::{DLPack, Error, SharedBuffer, View, view::Promise};
+            /// use pyo3::prelude::*;
+            ///
+            /// #[pyclass(frozen)]
+            /// #[derive(DLPack)]
+            /// struct Signal {
+            ///     #[dlpack(data)]
+            ///     samples: SharedBuffer<f32>,
+            /// }
+            ///
+            /// // SAFETY: `peak` holds the GIL while it has the slice, and calls no Python. The docs of the class forbid other
+            /// // threads to write to its arrays without the GIL.
+            /// unsafe impl Promise for Signal {}
+            ///
+            /// impl Signal {
+            ///     fn peak(&self) -> Result<f32, Error> {
+            ///         let samples = View::<f32, 1, Self>::of(self)?;
+            ///         Ok(samples.as_slice()?.iter().copied().fold(0.0, f32::max))
+            ///     }
+            /// }
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// [`Error::NoSharedBuffer`]; another element type or rank; an overlap with another view, as for an argument.
+            pub fn of(value: &(impl DLPack + ?Sized)) -> Result<Self, Error> {
+                let tensor = share_root(&mut value.describe()?, None);
+                let tensor = tensor.unwrap_or(Err(Error::NoSharedBuffer))?;
+                Leased::import(tensor).map(Self)
+            }
         }
 
         impl<T, $($parameter)* O> Deref for $name<T, $($argument)* O> {
@@ -177,7 +216,7 @@ macro_rules! views {
         where $($bound)*
         {
             fn from_dlpack(tensor: Managed) -> Result<Self, Error> {
-                Leased::from_tensor(tensor).map(Self).map_err(|(error, _)| error)
+                Leased::import(tensor).map(Self)
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {

@@ -2,6 +2,7 @@
 //!
 //!   export, import how long an export takes, an imported array to read, a shared buffer to write (criterion)
 //!   loops   how long loops over an imported array take, beside slices and ndarray
+//!   slices  a function over slices on memory that a struct keeps, beside `Vec`s
 //!   instructions   how many instructions it executes; says so and goes on where valgrind is missing
 //!   copies         strided copies beside NumPy and memcpy; installs NumPy into a cache folder where it is missing
 //!   compile-time   200 derived structs beside those of serde and thiserror
@@ -26,6 +27,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::line("export: cargo bench --quiet -p benches --bench export"),
         Step::line("import: cargo bench --quiet -p benches --bench import"),
         Step::line("loops: cargo bench --quiet -p benches --bench loops"),
+        Step::line("slices: cargo bench --quiet -p benches --bench slices"),
         Step::line("instructions: cargo bench --quiet -p benches --bench instructions"),
         Step::line("copies: python3 benches/copies.py"),
         Step::line("compile-time: python3 benches/compile_time.py --trees"),

@@ -21,6 +21,7 @@
 //! And what finds an owner by the address of its deleter, as Miri gives one function several addresses:
 //!   skip a_handle_on_a_part
 //!   skip a_root_keeps_what_lies_in_it
+//!   skip parts_of_one_memory_exclude
 //!   skip an_adopted_export_is_a_handle
 //! Left out by `--short`, as each takes from five seconds to a minute:
 //!   long a_value_cannot
@@ -81,7 +82,7 @@ fn install(sh: &Shell) -> Result<()> {
 fn interpret(sh: &Shell, option: &str, short: bool, filter: Option<&str>) -> Result<()> {
     let test = cargo_of(sh, "nightly").line("miri test -p dlpack-core --no-fail-fast --lib");
     let test = test.line(if short {
-        "--test owners --test shared"
+        "--test owners --test shared --test slices"
     } else {
         "--tests"
     });

@@ -53,6 +53,12 @@ impl<T: ?Sized> Extras<T> {
         self
     }
 
+    /// Declares that a shared export needs exclusive access, if that holds for the field that is the tensor.
+    pub const fn exclusive_as(mut self, is_exclusive: bool) -> Self {
+        self.exclusive = is_exclusive;
+        self
+    }
+
     /// Declares that the value only wraps an imported tensor.
     pub const fn transparent(mut self) -> Self {
         self.transparent = true;

@@ -2,10 +2,15 @@
 
 use core::ops::Range;
 
+use crate::element::Plain;
 use crate::export::block::narrow_in_place;
 use crate::export::reexport::{reexport_changed, reexport_view};
+use crate::export::root::allocation_of;
+use crate::layout::Dims;
 use crate::layout::views::{LayoutView, PickedView};
-use crate::{DataType, Descriptor, Error, Managed};
+use crate::loan::access::Access;
+use crate::tensor::view::check_alignment;
+use crate::{DLPack as _, DataType, Descriptor, Error, Managed, SharedBuffer};
 
 /// Each view keeps the whole tensor alive, and inherits its access, device and stream. No memory is read or written, so the
 /// tensor may be on any device. Items that share a byte can be sliced only where a byte begins.
@@ -85,6 +90,27 @@ impl Managed {
         self.apply_view(|view| view.reshape(shape))
     }
 
+    /// A view of the same bytes as items of another data type, known at run time, in another shape. It converts no value, like
+    /// `memoryview.cast` in Python.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, DataType, SharedBuffer};
+    ///
+    /// let bytes = SharedBuffer::<u8>::zeroed(12)?;
+    /// let numbers = bytes.into_dlpack()?.cast(DataType::F32, &[3])?;
+    /// assert_eq!(numbers.view().to_vec::<f32>()?, [0.0; 3]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Bytes`] if the shape takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`] (a `Vec<u8>` may be;
+    /// a [`SharedBuffer`](crate::SharedBuffer) is aligned for every type), [`Error::UnknownDataType`], [`Error::TooManyAxes`]. The
+    /// tensor is dropped then.
+    pub fn cast(self, dtype: impl Into<DataType>, shape: &[usize]) -> Result<Self, Error> {
+        reinterpret_bytes(self, dtype.into(), &Dims::extents(shape)?)
+    }
+
     /// Applies a view operation: in place if this crate exported the tensor, otherwise in a re-export that keeps it.
     fn apply_view(
         mut self,
@@ -95,6 +121,50 @@ impl Managed {
         }
         narrow_in_place(&mut self, change)?;
         Ok(self)
+    }
+}
+
+impl<T: Plain> SharedBuffer<T> {
+    /// The same bytes as elements of another type. It converts no value and copies nothing; clones keep the old type.
+    ///
+    /// For a data type that is known at run time, select `U` by a `match`, or use [`Managed::cast`].
+    ///
+    /// ```
+    /// use dlpack_core::SharedBuffer;
+    ///
+    /// let bytes = SharedBuffer::copied_from(&1.5_f32.to_ne_bytes())?;
+    /// let mut numbers = bytes.cast::<f32>()?;
+    /// assert_eq!(numbers.try_as_slice()?, [1.5]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PartialElement`] if the last element is not whole; [`Error::Misaligned`], which memory from
+    /// [`SharedBuffer::zeroed`] never is; [`Error::NotBool`].
+    pub fn cast<U: Plain>(self) -> Result<SharedBuffer<U>, Error> {
+        let bytes = self.len() * size_of::<T>();
+        if bytes == 0 {
+            return SharedBuffer::zeroed(0);
+        }
+        let len = bytes.checked_div(size_of::<U>()).unwrap_or(0);
+        if len * size_of::<U>() != bytes {
+            let element_bits = size_of::<U>().saturating_mul(8);
+            return Err(Error::PartialElement {
+                bytes,
+                element_bits,
+            });
+        }
+        check_alignment(self.as_ptr().addr(), align_of::<U>(), U::DTYPE)?;
+        let described = self.describe()?;
+        let allocation = allocation_of(&described).ok_or(Error::NoSharedBuffer)?;
+        let (data, access) = (self.as_ptr().cast(), allocation.access());
+        let cast = SharedBuffer::<U>::from_allocation(allocation, data, len, access);
+        if !U::ANY_BITS && access == Access::Read {
+            // Memory that is never written is lent as it is, so its bytes have to be valid.
+            cast.describe()?.view().check_bools()?;
+        }
+        Ok(cast)
     }
 }
 

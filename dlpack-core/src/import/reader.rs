@@ -285,6 +285,8 @@ impl Import {
             // The tensor is an export of a `SharedBuffer`, so the new buffer is another handle to the same memory.
             return Ok(SharedBuffer::from_allocation(allocation, data, len, access));
         }
-        SharedBuffer::from_keeper(self.tensor, data, len, access)
+        let is_own = !view.shared;
+        let buffer = SharedBuffer::from_keeper(self.tensor, data, len, access)?;
+        Ok(if is_own { buffer.into_own() } else { buffer })
     }
 }

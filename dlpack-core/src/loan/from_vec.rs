@@ -25,9 +25,8 @@ impl<T: Plain> From<Vec<T>> for SharedBuffer<T> {
         let (data, len) = (elements.as_mut_ptr(), elements.len());
         // The elements stay where they are when the vector is moved into its keepalive.
         let buffer = Self::from_keeper(elements, data, len, Access::Shared);
-        let mut buffer = buffer.unwrap_or_else(|error| panic!("{error}"));
-        buffer.allocation.is_own = true;
-        buffer
+        let buffer = buffer.unwrap_or_else(|error| panic!("{error}"));
+        buffer.into_own()
     }
 }
 

@@ -19,7 +19,10 @@ use crate::{Device, Error};
 /// Safe code reads and writes it like a `Cell` that several threads, and NumPy, may use at the same time. If other code writes
 /// at the same time, a read returns a mixture of old and new values, in no particular order
 /// ([why](crate::soundness#who-may-write)). On x86-64 and AArch64 a scalar of up to 8 bytes is never torn: a read returns it
-/// before or after a write. On other targets only single bytes are not torn. [`SharedBuffer::get_mut`] returns an ordinary slice if this is the only handle.
+/// before or after a write. On other targets only single bytes are not torn.
+///
+/// While this is the only handle, [`SharedBuffer::try_as_slice`] and [`SharedBuffer::try_as_mut_slice`] return ordinary slices.
+/// [`SharedBuffer::filled`] lends a new buffer to a function that fills it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,11 +47,12 @@ pub struct SharedBuffer<T> {
 pub(crate) struct SharedAllocation {
     start: *mut u8,
     bytes: usize,
-    access: Access,
-    /// Whether only handles of this crate have had the memory: it was allocated here, or came in a `Vec`.
+    pub(super) access: Access,
+    /// Whether every code that can have the memory holds a handle of this crate: it was allocated here, or came in a `Vec` or a
+    /// tensor that is not shared.
     pub(super) is_own: bool,
     /// The reference count that keeps the memory alive.
-    keeper: Counted,
+    pub(super) keeper: Counted,
 }
 
 // SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and
@@ -92,9 +96,7 @@ impl<T: Plain> SharedBuffer<T> {
         let mut memory =
             AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
         let data = memory.as_mut_ptr().cast();
-        let mut buffer = Self::from_keeper(memory, data, len, Access::Shared)?;
-        buffer.allocation.is_own = true;
-        Ok(buffer)
+        Self::from_keeper(memory, data, len, Access::Shared).map(Self::into_own)
     }
 
     /// Allocates a copy of these elements.
@@ -135,6 +137,12 @@ impl<T: Plain> SharedBuffer<T> {
             allocation,
             elements: PhantomData,
         })
+    }
+
+    /// Declares that only handles to this allocation lead to its memory. The caller has established that.
+    pub(crate) fn into_own(mut self) -> Self {
+        self.allocation.is_own = true;
+        self
     }
 
     /// A buffer over a range of an existing shared allocation: `len` aligned, initialised elements inside `allocation`. Other
@@ -352,59 +360,15 @@ impl<T: Plain> SharedBuffer<T> {
     /// ```
     #[must_use]
     pub fn to_vec(&self) -> Vec<T> {
-        let mut elements = Vec::with_capacity(self.len);
+        self.load_all(Vec::with_capacity(self.len))
+    }
+
+    /// Copies all elements to an empty vector that has capacity for them.
+    pub(super) fn load_all(&self, mut elements: Vec<T>) -> Vec<T> {
         self.load_range(0, &mut elements.spare_capacity_mut()[..self.len]);
         // SAFETY: `load_range` wrote `self.len` valid values.
         unsafe { elements.set_len(self.len) };
         elements
-    }
-
-    /// The elements as a slice, if this is the only handle, and the memory was allocated here or by a `Vec`: then no consumer can access it.
-    ///
-    /// ```
-    /// let mut buffer = dlpack_core::SharedBuffer::<u8>::zeroed(2)?;
-    /// buffer.get_mut().unwrap().fill(3);
-    /// let other = buffer.clone();
-    /// assert!(buffer.get_mut().is_none());
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    pub fn get_mut(&mut self) -> Option<&mut [T]> {
-        if !self.allocation.is_own || self.allocation.keeper.reference_count() > 1 {
-            return None;
-        }
-        if !T::ANY_BITS {
-            // A consumer that has released the memory may have left a byte that is no valid `bool`.
-            for index in 0..self.len {
-                self.set(index, self.get(index));
-            }
-        }
-        // SAFETY: the address holds `len` aligned, initialised elements. Every export and every clone has its own reference to
-        // `keeper`, and the count shows that there is no other; `&mut self` prevents new ones. Invalid `bool`s were replaced in
-        // the loop above.
-        Some(unsafe { slice::from_raw_parts_mut(self.as_ptr(), self.len) })
-    }
-
-    /// The elements as a slice, while other code may hold the buffer too.
-    ///
-    /// ```
-    /// let buffer = dlpack_core::SharedBuffer::copied_from(&[1_u8, 2])?;
-    /// // SAFETY: no other handle to the buffer exists.
-    /// assert_eq!(unsafe { buffer.as_slice() }, [1, 2]);
-    /// # Ok::<(), dlpack_core::Error>(())
-    /// ```
-    ///
-    /// # Safety
-    ///
-    /// No clone and no consumer writes the memory while the slice lives. No consumer has left a byte other than 0 and 1 in
-    /// place of a `bool`.
-    #[must_use]
-    pub unsafe fn as_slice(&self) -> &[T] {
-        if self.as_ptr().is_null() {
-            return &[];
-        }
-        // SAFETY: the address holds `len` aligned, initialised elements that `self` keeps alive. By this function's contract
-        // none is written meanwhile, and `bool`s are valid.
-        unsafe { slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
     /// Panics if a slice is not as long as the buffer.

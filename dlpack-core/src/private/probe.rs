@@ -8,11 +8,13 @@
 //! 2. [`MutStep`], if `T: DerefMut<Target = [E]>`;
 //! 3. [`RefStep`], if `T: Deref<Target = [E]>`;
 //! 4. [`ArcStep`], if `T` is an `Arc<U>` and `U: Deref<Target = [E]>`, for example a memory map;
-//! 5. [`LastStep`], always. It returns [`NoRoute`]. The bound `T: Buffer` of that route fails, so rustc reports the message of
+//! 5. [`TensorStep`], if `T: DLPack`: the field is a tensor, and other keys beside `data` describe its layout again. It returns
+//!    [`WithKeys`]. The bound of that route always fails, so rustc reports the message of [`AcceptsKeys`];
+//! 6. [`LastStep`], always. It returns [`NoRoute`]. The bound `T: Buffer` of that route fails, so rustc reports the message of
 //!    `Buffer`.
 //!
-//! [`Whole`] is the probe for a field that is a tensor itself (key `tensor`). Its first step is `T: DLPack`; the others are those
-//! of `Probe`.
+//! [`Whole`] is the probe for a field that is a tensor itself: with the key `tensor`, or with `data` and no other key. Its first
+//! step is `T: DLPack`; the others are those of `Probe`.
 
 use crate::describe::record::{NamedDocs, Records, Table};
 use crate::export::extras::{self, Shared};
@@ -43,6 +45,11 @@ pub struct ByDeref;
 #[derive(Clone, Copy, Debug)]
 pub struct ByArc;
 
+/// The route for a field that is a tensor, and has other keys beside `data`. Only its impl of [`Route`] has a bound, so that the
+/// mistake is reported only once.
+#[derive(Clone, Copy, Debug)]
+pub struct WithKeys;
+
 /// No route. Only its impls of [`Route`] and [`RouteToTensor`] have a bound, so that the mistake is reported only once.
 #[derive(Clone, Copy, Debug)]
 pub struct NoRoute;
@@ -61,12 +68,15 @@ pub struct MutStep<T: ?Sized>(RefStep<T>);
 pub struct RefStep<T: ?Sized>(ArcStep<T>);
 /// The fourth step of a probe.
 #[derive(Debug)]
-pub struct ArcStep<T: ?Sized>(LastStep, PhantomData<T>);
+pub struct ArcStep<T: ?Sized>(TensorStep<T>);
+/// The fifth step of a probe.
+#[derive(Debug)]
+pub struct TensorStep<T: ?Sized>(LastStep, PhantomData<T>);
 /// The last step of a probe.
 #[derive(Debug)]
 pub struct LastStep;
 impl<T: ?Sized> MutStep<T> {
-    const NEW: Self = Self(RefStep(ArcStep(LastStep, PhantomData)));
+    const NEW: Self = Self(RefStep(ArcStep(TensorStep(LastStep, PhantomData))));
 }
 
 macro_rules! probes {
@@ -94,6 +104,8 @@ impl<T: Buffer + ?Sized> Probe<T> {
 impl<T: DLPack + ?Sized> Whole<T> {
     /// The facts that the type determines.
     pub const FACTS: Facts = T::EXTRAS.facts;
+    /// Whether a consumer may write the data, so that a shared export needs exclusive access.
+    pub const EXCLUSIVE: bool = T::EXTRAS.exclusive;
 
     /// Selects the route by `DLPack`.
     #[inline]
@@ -130,6 +142,15 @@ impl<U: ?Sized + Deref<Target = [E]>, E: Element> ArcStep<Arc<U>> {
     }
 }
 
+impl<T: DLPack + ?Sized> TensorStep<T> {
+    /// Selects the route that reports the other keys.
+    #[inline]
+    #[must_use]
+    pub fn route(&self) -> WithKeys {
+        WithKeys
+    }
+}
+
 impl LastStep {
     /// Selects no route.
     #[inline]
@@ -154,7 +175,8 @@ steps! {
     Whole to MutStep<T>;
     MutStep to RefStep<T>;
     RefStep to ArcStep<T>;
-    ArcStep to LastStep;
+    ArcStep to TensorStep<T>;
+    TensorStep to LastStep;
 }
 
 /// Default constants for types that do not implement the trait that a probe looks for. Derived code has this trait in scope. If
@@ -163,6 +185,8 @@ steps! {
 pub trait ProbeDefaults {
     /// The default of `FACTS` in [`Probe`], [`Whole`] and [`ElementOf`].
     const FACTS: Facts = Facts::UNKNOWN;
+    /// The default of `EXCLUSIVE` in [`Whole`].
+    const EXCLUSIVE: bool = false;
     /// The default of `RANK` in [`RankOf`].
     const RANK: Option<usize> = None;
     /// The default of `LIE_THERE` in [`LentLists`].
@@ -251,6 +275,26 @@ impl<T: Buffer + ?Sized> Route<T> for NoRoute {
     }
 }
 
+/// A tensor whose layout other keys could describe again. No type implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is a tensor itself: `#[dlpack(data)]` on it excludes all other keys of this tensor",
+    label = "it has a shape, strides, a device and an access of its own",
+    note = "remove the other keys, and the struct is this tensor; or describe its elements here: `data = &self.field.elements[..]`"
+)]
+pub trait AcceptsKeys {}
+
+impl<T: AcceptsKeys + ?Sized> Route<T> for WithKeys {
+    fn lend(_: &T) -> Loan<'_> {
+        unreachable!("no type has this bound, so this never compiled")
+    }
+}
+
+impl<T: ?Sized> RouteMut<T> for WithKeys {
+    fn lend_mut(_: &mut T) -> LoanMut<'_> {
+        unreachable!("`data` refuses this route, so this never compiled")
+    }
+}
+
 impl<U: ?Sized + Deref<Target = [E]>, E: Element> Route<Arc<U>> for ByArc {
     #[inline]
     fn lend(value: &Arc<U>) -> Loan<'_> {
@@ -282,6 +326,7 @@ pub trait RouteToWrite<T: ?Sized> {}
 impl<T: Writable + ?Sized> RouteToWrite<T> for ByBuffer {}
 impl<T: ?Sized + DerefMut<Target = [E]>, E: AnyBits> RouteToWrite<T> for ByDerefMut {}
 impl<T: ?Sized> RouteToWrite<T> for NoRoute {}
+impl<T: ?Sized> RouteToWrite<T> for WithKeys {}
 
 /// A route from `T` to a description of the tensor that it is.
 pub trait RouteToTensor<T: ?Sized> {
@@ -305,6 +350,34 @@ pub trait RouteToTensorMut<T: ?Sized> {
         None
     }
 }
+
+/// A route from `T` to a description, for a field with `data` and no other key. It differs from [`RouteToTensor`] in the message
+/// for a type without a route, which is that of `Buffer`.
+pub trait RouteToData<T: ?Sized> {
+    /// Describes the tensor through a shared reference.
+    fn describe(value: &T) -> Result<Descriptor<'_>, Error>;
+}
+
+impl<T: Buffer + ?Sized> RouteToData<T> for NoRoute {
+    fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
+        DLPack::describe(value)
+    }
+}
+
+macro_rules! data_routes {
+    ($($route:ident)*) => {$(
+        impl<T: ?Sized> RouteToData<T> for $route
+        where
+            $route: RouteToTensor<T>,
+        {
+            #[inline]
+            fn describe(value: &T) -> Result<Descriptor<'_>, Error> {
+                <$route as RouteToTensor<T>>::describe(value)
+            }
+        }
+    )*};
+}
+data_routes!(ByTensor ByDerefMut ByDeref ByArc);
 
 impl<T: DLPack + ?Sized> RouteToTensor<T> for ByTensor {
     #[inline]

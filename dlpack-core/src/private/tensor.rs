@@ -9,7 +9,7 @@ use crate::import::{FromTensor, reader::Import};
 use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
 use crate::private::assertion::is_same_name;
-use crate::private::probe::{RouteToTensor, RouteToTensorMut};
+use crate::private::probe::{RouteToData, RouteToTensor, RouteToTensorMut};
 use crate::tensor::view::check_axis_size;
 use crate::{Descriptor, Element, Error, ExportRequest, FromDLPack, Managed, Record, TensorRef};
 
@@ -22,6 +22,12 @@ pub fn describe_field<T: ?Sized, R: RouteToTensor<T>>(
     field: &T,
     _: R,
 ) -> Result<Descriptor<'_>, Error> {
+    R::describe(field)
+}
+
+/// The key `data` without other keys: describes a field that is a tensor itself, or lends its elements.
+#[inline]
+pub fn describe_data<T: ?Sized, R: RouteToData<T>>(field: &T, _: R) -> Described<'_> {
     R::describe(field)
 }
 

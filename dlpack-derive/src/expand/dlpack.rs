@@ -11,7 +11,7 @@ use crate::expand::call::{
 use crate::expand::class;
 use crate::expand::tensors;
 use crate::plan::tensor::{Access, Data, Slot, Tensor};
-use crate::plan::{Arm, Main, Plan};
+use crate::plan::{Arm, FieldKind, Main, Plan};
 use crate::syntax::expr::receiver_ident;
 use crate::syntax::input::{Field, Input};
 use crate::syntax::krate::{end_location_of, location_of, parenthesize};
@@ -31,7 +31,7 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
     let items = match main {
         Main::None => return TokenStream::new(),
         Main::Tensor { tensor, owner } => main_tensor(paths, tensor, *owner),
-        Main::Whole(field) => whole_field(paths, field),
+        Main::Whole(field, kind) => whole_field(paths, field, *kind),
         Main::Variants(arms) => expand_variants(paths, arms),
         Main::Via(_, policy) => {
             let (c, policy) = (&paths.c, policy_calls(policy));
@@ -152,14 +152,18 @@ fn stored_layout(paths: &Paths<'_>, tensor: &Tensor<'_>) -> Option<TokenStream> 
     })
 }
 
-fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
+fn whole_field(paths: &Paths<'_>, field: &Field<'_>, kind: FieldKind) -> TokenStream {
     let k = &paths.k;
     let ty = field.ty;
     let facts = quote!({ use #k::ProbeDefaults as _; #k::Whole::<#ty>::FACTS });
     let (at, member) = (field.at, &field.member);
     let typed = Typed::new(paths, ty, at, "Whole");
+    let describe = match kind {
+        FieldKind::Lone => "describe_field",
+        FieldKind::Data => "describe_data",
+    };
     let methods = [
-        (Borrow::Shared, "describe_field"),
+        (Borrow::Shared, describe),
         (Borrow::Exclusive, "describe_field_mut"),
     ]
     .map(|(borrow, function)| {
@@ -171,7 +175,8 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
         quote_spanned!(at=> &#this.#member, request, other,),
     );
     let share = paths.share_call(&share);
-    let extras = paths.extras_constant(&facts, &share);
+    let exclusive = quote!({ use #k::ProbeDefaults as _; #k::Whole::<#ty>::EXCLUSIVE });
+    let extras = paths.extras_constant(&facts, &quote!(.exclusive_as(#exclusive) #share));
     quote!(#extras #(#methods)*)
 }
 

@@ -27,7 +27,10 @@ pub(crate) fn expand_from_dlpack(
     cx.check()?;
     let paths = Paths::new(input);
     let (body, fits) = match &plan.main {
-        Main::Whole(field) => (import_only_field(&paths, field), accepts(&paths, field)),
+        Main::Whole(field, _) => (
+            import_delegated(&paths, fields, field),
+            accepts(&paths, field),
+        ),
         Main::Variants(arms) => import_variants(&paths, arms),
         Main::Tensor { tensor, .. } => {
             let solver = Solver {
@@ -84,9 +87,26 @@ fn reject_one_way_keys(claims: &Claims<'_>, cx: &Ctxt) {
     }
 }
 
-fn import_only_field(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
-    let (k, member, import) = (&paths.k, &field.member, import_whole(paths, field));
-    quote!(#k::Ok(Self { #member: #import }))
+/// Imports the field that is the tensor; the other fields get their defaults.
+fn import_delegated(paths: &Paths<'_>, fields: &[Field<'_>], tensor: &Field<'_>) -> TokenStream {
+    let k = &paths.k;
+    let values = import_one_of(paths, fields, tensor);
+    quote!(#k::Ok(Self { #values }))
+}
+
+/// The values of all fields: `chosen` is imported, the others get their defaults.
+fn import_one_of(paths: &Paths<'_>, fields: &[Field<'_>], chosen: &Field<'_>) -> TokenStream {
+    let values = fields.iter().map(|field| {
+        let is_chosen = core::ptr::eq(field, chosen);
+        let value = if is_chosen {
+            import_whole(paths, field)
+        } else {
+            default(paths, field)
+        };
+        let member = &field.member;
+        quote!(#member: #value)
+    });
+    quote!(#(#values),*)
 }
 
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -117,19 +137,10 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenSt
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
         let fits = quote_spanned!(at=> #at_k::Accepts::<#ty>::TENSOR(&tensor.view()));
-        let values = arm.variant.fields.iter().map(|field| {
-            let is_chosen = core::ptr::eq(field, chosen);
-            let value = if is_chosen {
-                import_whole(paths, field)
-            } else {
-                default(paths, field)
-            };
-            let member = &field.member;
-            quote!(#member: #value)
-        });
+        let values = import_one_of(paths, &arm.variant.fields, chosen);
         quote! {
             if #fits {
-                return #k::Ok(Self::#variant { #(#values),* });
+                return #k::Ok(Self::#variant { #values });
             }
         }
     });

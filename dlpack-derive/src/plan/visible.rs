@@ -48,7 +48,7 @@ impl Plan<'_> {
         }
         let main: Vec<_> = match &self.main {
             Main::Tensor { tensor, .. } => data_type(&tensor.data).into_iter().collect(),
-            Main::Whole(field) => vec![field.ty],
+            Main::Whole(field, _) => vec![field.ty],
             Main::Variants(arms) => arms.iter().filter_map(|arm| Some(arm.field?.ty)).collect(),
             Main::None | Main::Via(..) => Vec::new(),
         };

@@ -133,6 +133,13 @@ snapshots! {
     newtype: DLPack, USUAL, "
         struct Image<const C: usize>(Tensor<3>);
     ";
+    data_of_a_tensor: DLPack, USUAL, "
+        struct Scan {
+            #[dlpack(data)]
+            image: Image,
+            taken: u64,
+        }
+    ";
     only_field_with_keys: DLPack, MORE, "
         #[dlpack(shape = [_, 3], order = \"C\")]
         struct Points { items: Vec<f32> }
@@ -361,6 +368,13 @@ snapshots! {
     from_tuple: FromDLPack, USUAL, "
         #[dlpack(shape = [self.1, self.2], order = \"F\", offset = self.3)]
         struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize, usize);
+    ";
+    from_data_of_a_tensor: FromDLPack, USUAL, "
+        struct Scan {
+            #[dlpack(data)]
+            image: Image,
+            taken: u64,
+        }
     ";
     from_newtype: FromDLPack, USUAL, "
         struct Wrapper(Vec<f32>);

@@ -9,6 +9,10 @@ impl ::dlpack_pyo3::DLPack for Image {
             use ::dlpack_pyo3::__private::ProbeDefaults as _;
             ::dlpack_pyo3::__private::Whole::<Vec<f32>>::FACTS
         })
+        .exclusive_as({
+            use ::dlpack_pyo3::__private::ProbeDefaults as _;
+            ::dlpack_pyo3::__private::Whole::<Vec<f32>>::EXCLUSIVE
+        })
         .share(|this, request, other| ::dlpack_pyo3::__private::share_field::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,

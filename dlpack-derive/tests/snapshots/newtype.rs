@@ -9,6 +9,10 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
             use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Whole::<Tensor<3>>::FACTS
         })
+        .exclusive_as({
+            use ::dlpack_core::__private::ProbeDefaults as _;
+            ::dlpack_core::__private::Whole::<Tensor<3>>::EXCLUSIVE
+        })
         .share(|this, request, other| ::dlpack_core::__private::share_field::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,

@@ -14,6 +14,7 @@ mod greedy;
 #[cfg(feature = "own-abi")]
 mod hooks;
 mod kept_views;
+mod lent_memory;
 mod libraries;
 mod life;
 mod memory;
@@ -28,6 +29,7 @@ mod several;
 mod states;
 mod streams;
 mod variants;
+mod viewed_bytes;
 mod views;
 
 /// Classes and functions for the tests of dlpack-pyo3.
@@ -71,6 +73,8 @@ mod dlpack_probe {
         keep_view, kinds_of_views, make_view, release_views, release_views_later,
     };
     #[pymodule_export]
+    use crate::lent_memory::{Locked, Photo, Promised};
+    #[pymodule_export]
     use crate::libraries::libraries;
     #[pymodule_export]
     use crate::life::{Canvas, Picture, Plate, Settings, homeless};
@@ -102,6 +106,8 @@ mod dlpack_probe {
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
+    #[pymodule_export]
+    use crate::viewed_bytes::{Titled, bytes_of, copy_bytes, give_view, give_views, reverse_bytes};
     #[pymodule_export]
     use crate::views::views;
     #[pymodule_export]

@@ -201,6 +201,7 @@ macro_rules! kinds {
                 rank: L::RANK,
                 element: T::TRAILING,
                 contiguous: true,
+                as_bytes: false,
                 convert: false,
                 promise: false,
                 cuda: true,

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use dlpack_core::array::{ArrayElement, Rank, View, ViewMut};
 use dlpack_core::binding::{ElementAccess, ElementTask, Span, Strided, UnownedArray, keep_strided};
 use dlpack_core::element::{Plain, RecordLayout};
-use dlpack_core::{Error, Managed};
+use dlpack_core::{DataType, Error, Managed};
 use pyo3::prelude::*;
 
 use crate::import::numpy;
@@ -157,20 +157,41 @@ impl<V: HostView, O: Options> Leased<V, O> {
         rank: V::List::RANK,
         element: AccessOf::<V>::TRAILING,
         contiguous: O::CONTIGUOUS,
+        as_bytes: O::AS_BYTES,
         convert: O::CONVERT,
         promise: O::PROMISE,
         cuda: false,
     };
 
+    /// Checks the element type, the rank and the options of a view of bytes.
+    const CHECK_BYTES: () = if O::AS_BYTES {
+        assert!(
+            matches!(AccessOf::<V>::DTYPE, DataType::U8) && matches!(V::List::RANK, Some(1)),
+            "`AsBytes` is an option of a view of bytes: write `View<u8, 1, AsBytes>`"
+        );
+        assert!(
+            size_of::<V::Element>() == 1,
+            "`AsBytes` is an option of a view of bytes: write `View<u8, 1, AsBytes>`"
+        );
+        assert!(
+            !O::CONVERT,
+            "`Convert` converts values to bytes, and `AsBytes` views the bytes of values: keep one"
+        );
+    };
+
     /// Extracts the view from an argument.
     #[inline]
     pub(super) fn extract(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        const { Self::CHECK_BYTES };
         AccessOf::<V>::run_task(Extract(object, PhantomData))
     }
 
     /// The view of a NumPy array, if nothing but its struct needs to be read.
     #[inline(always)]
     fn from_numpy_array(object: &Bound<'_, PyAny>) -> Option<Self> {
+        if O::AS_BYTES {
+            return None;
+        }
         let array = numpy::describe_array(object)?;
         let found = UnownedArray::from_strided(&array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
@@ -190,6 +211,11 @@ impl<V: HostView, O: Options> Leased<V, O> {
     fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.import_or_convert(object)?;
+        let tensor = if O::AS_BYTES {
+            needs.cast_to_bytes(object.py(), tensor)?
+        } else {
+            tensor
+        };
         match Self::find_array(&tensor) {
             Ok((found, apart)) => {
                 // SAFETY: `found` describes the tensor that the keeper owns.
@@ -242,7 +268,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
 
     /// The view of a tensor; or the tensor, and why it has no such view.
     #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
-    pub(super) fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
+    fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Self::find_array(&tensor) {
             Ok((found, apart)) => {
                 // SAFETY: `found` describes the tensor that the keeper owns.
@@ -250,6 +276,18 @@ impl<V: HostView, O: Options> Leased<V, O> {
             }
             Err(error) => Err((error, tensor)),
         }
+    }
+
+    /// The view of a tensor that is no argument.
+    pub(super) fn import(tensor: Managed) -> Result<Self, Error> {
+        const { Self::CHECK_BYTES };
+        let tensor = if O::AS_BYTES {
+            let bytes = tensor.view().len_bytes();
+            tensor.cast(DataType::U8, &[bytes])?
+        } else {
+            tensor
+        };
+        Self::from_tensor(tensor).map_err(|(error, _)| error)
     }
 
     /// Creates the view.

@@ -22,6 +22,8 @@ pub(super) struct Needs {
     /// The axes of an element.
     pub(super) element: Axes,
     pub(super) contiguous: bool,
+    /// Whether the view is one of the bytes of an array of any data type.
+    pub(super) as_bytes: bool,
     pub(super) convert: bool,
     /// Whether the view has a promise, so that it must not overlap others.
     pub(super) promise: bool,
@@ -74,6 +76,16 @@ impl Needs {
             return self.convert_by_numpy(object);
         }
         Err(self.unsuitable_tensor(object.py(), error, found))
+    }
+
+    /// The bytes of an argument's tensor, as a tensor of one axis.
+    pub(super) fn cast_to_bytes(&self, py: Python<'_>, tensor: Managed) -> PyResult<Managed> {
+        let view = tensor.view();
+        if !view.is_contiguous() {
+            return Err(self.unsuitable_tensor(py, &view.not_contiguous(), &view));
+        }
+        let bytes = view.len_bytes();
+        Ok(tensor.cast(DataType::U8, &[bytes])?)
     }
 
     /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous.
@@ -195,6 +207,9 @@ impl Needs {
 /// What is expected, such as "an array of float32 of shape (_, _, 3)".
 impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.as_bytes {
+            return f.write_str("an array of any data type and shape");
+        }
         write!(f, "an array of {} of shape (", self.dtype)?;
         let mut before = "";
         match self.rank {

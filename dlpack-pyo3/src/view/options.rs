@@ -1,7 +1,7 @@
 //! Options of a view, besides element type and rank.
 #![expect(unsafe_code, reason = "a promise is an unsafe trait")]
 
-/// Requirements of a [`View`](crate::View) besides element type and rank: none (`()`), [`Contiguous`], [`Convert`],
+/// Requirements of a [`View`](crate::View) besides element type and rank: none (`()`), [`Contiguous`], [`AsBytes`], [`Convert`],
 /// [`MayOverlap`], a [`Promise`], or a tuple of these.
 pub trait Options: sealed::Options {}
 
@@ -47,6 +47,25 @@ pub struct Contiguous;
 /// ```
 #[derive(Debug)]
 pub struct Convert;
+
+/// The bytes of any contiguous array, whatever its data type and its shape: what the buffer protocol gives for `PyBUF_SIMPLE`. It is an
+/// option of `View<u8, 1, ..>` and `ViewMut<u8, 1, ..>`, and excludes [`Convert`].
+///
+/// ```no_run,standalone_crate
+/// use dlpack_pyo3::{View, view::AsBytes};
+/// use pyo3::prelude::*;
+///
+/// /// Takes arrays of any library, `bytes`, `memoryview`.
+/// #[pyfunction]
+/// fn checksum(data: View<u8, 1, AsBytes>) -> u32 {
+///     data.iter().map(u32::from).sum()
+/// }
+/// ```
+///
+/// The array must be contiguous in C order. Arrays of records, of dates or of objects have no data type in DLPack: pass
+/// `x.view('u1')`.
+#[derive(Debug)]
+pub struct AsBytes;
 
 /// The array may share memory with other arguments, even if one of them is written. Use it for views that are kept, too.
 ///
@@ -141,6 +160,8 @@ pub(crate) mod sealed {
     pub trait Options {
         /// The elements are contiguous, in C order.
         const CONTIGUOUS: bool = false;
+        /// The bytes of an array of any data type are viewed.
+        const AS_BYTES: bool = false;
         /// An argument that does not fit is converted by `numpy.asarray`.
         const CONVERT: bool = false;
         /// The view is not checked for overlaps with other views of this thread.
@@ -153,12 +174,18 @@ pub(crate) mod sealed {
 impl sealed::Options for () {}
 impl sealed::InPlace for () {}
 impl sealed::InPlace for Contiguous {}
+impl sealed::InPlace for AsBytes {}
 impl sealed::InPlace for MayOverlap {}
 #[diagnostic::do_not_recommend]
 impl<P: Promise> sealed::InPlace for P {}
 
 impl sealed::Options for Contiguous {
     const CONTIGUOUS: bool = true;
+}
+
+impl sealed::Options for AsBytes {
+    const CONTIGUOUS: bool = true;
+    const AS_BYTES: bool = true;
 }
 
 impl sealed::Options for Convert {
@@ -177,6 +204,7 @@ macro_rules! tuples {
     ($(($($option:ident)+);)+) => {$(
         impl<$($option: sealed::Options),+> sealed::Options for ($($option,)+) {
             const CONTIGUOUS: bool = false $(|| $option::CONTIGUOUS)+;
+            const AS_BYTES: bool = false $(|| $option::AS_BYTES)+;
             const CONVERT: bool = false $(|| $option::CONVERT)+;
             const MAY_OVERLAP: bool = false $(|| $option::MAY_OVERLAP)+;
             const PROMISE: bool = false $(|| $option::PROMISE)+;

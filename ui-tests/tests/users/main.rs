@@ -2,7 +2,7 @@
 //!
 //! | key | used in |
 //! |---|---|
-//! | `data` | every struct with a flag; `shapes::Slot`, `keys::Tail` by expression |
+//! | `data` | every struct with a flag; `delegated` over tensors; `shapes::Slot`, `keys::Tail` by expression |
 //! | `shape` | `listed::Page` by a tuple, `shapes::Ragged` by `Vec<u64>`, `keys::Boxed` by `Box<[i32]>`, lists with and without `_` |
 //! | `strides`, `byte_strides` | `listed::Tensor` by a field, `keys::Window` by a list; `listed::Frame` |
 //! | `order` | `listed::ColMajor`, `keys::RowMajor` by a string; `shapes::File` by a field, `keys::Turned` by an expression |
@@ -27,6 +27,7 @@
 )]
 
 mod ambiguities;
+mod delegated;
 mod keys;
 mod listed;
 mod shapes;

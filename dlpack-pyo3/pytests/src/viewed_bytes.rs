@@ -1,0 +1,88 @@
+//! Views of the bytes of any array, views that are returned, and a class whose data is a tensor itself.
+
+use dlpack_pyo3::view::Promise;
+use dlpack_pyo3::{AsBytes, DLPack, View, ViewDyn, ViewMut, ViewMutDyn, dlpack_pymethods};
+use pyo3::prelude::*;
+
+/// The functions below hold the GIL and call no Python.
+pub(crate) struct Undisturbed;
+// SAFETY: as said above.
+#[expect(unsafe_code, reason = "what a user writes")]
+unsafe impl Promise for Undisturbed {}
+
+/// The bytes of an array, by a view.
+#[pyfunction]
+pub(crate) fn bytes_of(data: View<u8, 1, AsBytes>) -> PyResult<Vec<u8>> {
+    Ok(data.to_vec()?)
+}
+
+/// The bytes of an array, by a slice, reversed.
+#[pyfunction]
+pub(crate) fn reverse_bytes(mut data: ViewMut<u8, 1, (AsBytes, Undisturbed)>) -> PyResult<()> {
+    data.as_mut_slice()?.reverse();
+    Ok(())
+}
+
+/// Copies bytes of one array to another.
+#[pyfunction]
+pub(crate) fn copy_bytes(
+    from: View<u8, 1, AsBytes>,
+    mut to: ViewMut<u8, 1, AsBytes>,
+) -> PyResult<()> {
+    Ok(to.copy_from(&from)?)
+}
+
+/// The view of an argument, as a result.
+#[pyfunction]
+pub(crate) fn give_view(data: View<f32, 1>) -> View<f32, 1> {
+    data
+}
+
+/// The other kinds of views, as results.
+#[pyfunction]
+pub(crate) fn give_views(
+    any: ViewDyn<f32>,
+    written: ViewMut<f32, 1, Undisturbed>,
+    any_written: ViewMutDyn<f32>,
+    bytes: View<u8, 1, AsBytes>,
+) -> (
+    ViewDyn<f32>,
+    ViewMut<f32, 1, Undisturbed>,
+    ViewMutDyn<f32>,
+    View<u8, 1, AsBytes>,
+) {
+    (any, written, any_written, bytes)
+}
+
+#[derive(DLPack)]
+#[dlpack(shape = [2, 2])]
+struct Easel {
+    #[dlpack(data, writable)]
+    paint: Vec<u8>,
+}
+
+/// A picture with a title: the tensor is that of the field.
+#[pyclass]
+#[derive(DLPack)]
+pub(crate) struct Titled {
+    #[dlpack(data)]
+    easel: Easel,
+    title: String,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Titled {
+    #[new]
+    fn new() -> Self {
+        let paint = vec![1, 2, 3, 4];
+        Self {
+            easel: Easel { paint },
+            title: "Easel".to_owned(),
+        }
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+}

@@ -1,0 +1,18 @@
+use dlpack_core::DLPack;
+
+#[derive(DLPack)]
+struct Image {
+    #[dlpack(data)]
+    pixels: Vec<f32>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[derive(DLPack)]
+struct Scan {
+    #[dlpack(data, writable)]
+    image: Image,
+    taken: u64,
+}
+
+fn main() {}
