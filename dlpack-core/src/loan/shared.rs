@@ -48,7 +48,7 @@ pub(crate) struct SharedAllocation {
     /// Whether only handles of this crate have had the memory: it was allocated here, or came in a `Vec`.
     pub(super) is_own: bool,
     /// The reference count that keeps the memory alive.
-    keeper: Counted,
+    pub(super) keeper: Counted,
 }
 
 // SAFETY: `SharedAllocation` does not access the memory at its address, and any thread may drop `keeper`, which is `Send` and
