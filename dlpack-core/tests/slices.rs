@@ -224,6 +224,30 @@ fn another_tensor_is_given_back() {
     refused(vec![[1_u32, 2]].into_dlpack().unwrap());
 }
 
+/// A type with the layout of its vector, and a drop of its own.
+struct Announced(Vec<u32>, [Arc<AtomicUsize>; 0]);
+
+static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        ANNOUNCED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Buffer for Announced {
+    fn lend(&self) -> Loan<'_> {
+        Loan::from(&self.0[..])
+    }
+}
+
+#[test]
+fn a_type_that_looks_like_a_vec_is_none() {
+    let tensor = Announced(vec![1, 2], []).into_dlpack().unwrap();
+    drop(tensor.try_into_vec::<u32>().unwrap_err());
+    assert_eq!(ANNOUNCED.load(Ordering::Relaxed), 1);
+}
+
 #[test]
 fn the_vec_of_a_buffer_comes_back_with_its_capacity() {
     let mut vec = Vec::with_capacity(7);

@@ -175,3 +175,41 @@ impl<T> Drop for Counted<T> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::{vec, vec::Vec};
+
+    use super::*;
+
+    /// A type with the layout of its field.
+    struct Wrapped(Arc<()>);
+
+    #[test]
+    fn only_the_type_of_the_value_is_found() {
+        let value = Arc::new(());
+        let counted = Counted::new(Wrapped(value.clone())).ok().unwrap();
+        let erased = counted.erase_type();
+        assert!(erased.downcast_ref::<Arc<()>>().is_none());
+        let erased = erased.downcast::<Arc<()>>().err().unwrap();
+        let Wrapped(found) = erased.downcast_ref().unwrap();
+        assert!(Arc::ptr_eq(found, &value));
+        let counted = erased.downcast::<Wrapped>().ok().unwrap();
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(counted.into_value().ok().unwrap());
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_value_comes_back_where_its_memory_lies() {
+        let list = vec![1_u16, 2];
+        let address = list.as_ptr();
+        let erased = Counted::new(list).ok().unwrap().erase_type();
+        let other = erased.clone();
+        let list = erased.downcast::<Vec<u16>>().ok().unwrap();
+        let list = list.into_value().err().unwrap();
+        drop(other);
+        assert_eq!(list.into_value().ok().unwrap().as_ptr(), address);
+    }
+}
