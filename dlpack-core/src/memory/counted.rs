@@ -210,6 +210,7 @@ mod tests {
         let list = erased.downcast::<Vec<u16>>().ok().unwrap();
         let list = list.into_value().err().unwrap();
         drop(other);
-        assert_eq!(list.into_value().ok().unwrap().as_ptr(), address);
+        let list = list.into_value().ok().unwrap();
+        assert_eq!(list.as_ptr(), address);
     }
 }
