@@ -82,10 +82,8 @@ def test_what_is_no_image():
         Image.over(np.zeros((2, 2, 3), np.int32))
     with pytest.raises(BufferError, match="rank 2"):
         Image.over(np.zeros((2, 2), np.uint8))
-    with pytest.raises(ValueError, match="no images of int32"):
+    with pytest.raises(BufferError, match="no variant of `AnyCopied` accepts int32"):
         Image.copy_of(np.zeros((2, 2, 3), np.int32))
-    with pytest.raises(ValueError, match="found \\[2, 2\\]"):
-        Image.copy_of(np.zeros((2, 2), np.uint8))
     with pytest.raises(ValueError, match="no images of bool"):
         Image(2, 2, dtype="bool")
     with pytest.raises((MemoryError, BufferError)):

@@ -14,11 +14,11 @@
 
 mod pixels;
 
-use dlpack_pyo3::{DLPack, DataType, Imported, Tensor, dlpack_pymethods};
+use dlpack_pyo3::{DLPack, Imported, dlpack_pymethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::pixels::{AnyPixels, Pixels, with_pixels};
+use crate::pixels::{AnyCopied, AnyPixels, Pixels, with_pixels};
 
 /// An image of shape (height, width, channels), of uint8, uint16, float32 or float64.
 #[pyclass(frozen, module = "image_class")]
@@ -51,15 +51,8 @@ impl Image {
 
     /// An image with a copy of the pixels of an array, whatever its strides.
     #[staticmethod]
-    fn copy_of(array: Tensor) -> PyResult<Self> {
-        let tensor = array.view();
-        Ok(Self(match tensor.dtype() {
-            DataType::U8 => AnyPixels::U8(Pixels::copy_of(&tensor)?),
-            DataType::U16 => AnyPixels::U16(Pixels::copy_of(&tensor)?),
-            DataType::F32 => AnyPixels::F32(Pixels::copy_of(&tensor)?),
-            DataType::F64 => AnyPixels::F64(Pixels::copy_of(&tensor)?),
-            dtype => return Err(PyValueError::new_err(format!("no images of {dtype}"))),
-        }))
+    fn copy_of(array: Imported<AnyCopied>) -> Self {
+        Self(array.0.into())
     }
 
     #[getter]

@@ -1,8 +1,7 @@
 //! Pixels of one data type, and of one that is known at run time.
 
-use dlpack_pyo3::element::AnyBits;
-use dlpack_pyo3::element::Plain;
-use dlpack_pyo3::{DLPack, Error, FromDLPack, SharedBuffer, TensorRef};
+use dlpack_pyo3::element::{AnyBits, Plain};
+use dlpack_pyo3::{DLPack, Error, FromDLPack, SharedBuffer};
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
@@ -24,6 +23,40 @@ pub(crate) enum AnyPixels {
     U16(Pixels<u16>),
     F32(Pixels<f32>),
     F64(Pixels<f64>),
+}
+
+/// A copy of the elements in row-major order, whatever the strides of the array are.
+#[derive(FromDLPack)]
+pub(crate) struct Copied<T: Plain> {
+    #[dlpack(data)]
+    samples: Vec<T>,
+    #[dlpack(shape)]
+    size: [usize; 3],
+}
+
+#[derive(FromDLPack)]
+pub(crate) enum AnyCopied {
+    U8(Copied<u8>),
+    U16(Copied<u16>),
+    F32(Copied<f32>),
+    F64(Copied<f64>),
+}
+
+impl From<AnyCopied> for AnyPixels {
+    fn from(copied: AnyCopied) -> Self {
+        match copied {
+            AnyCopied::U8(copied) => Self::U8(copied.into()),
+            AnyCopied::U16(copied) => Self::U16(copied.into()),
+            AnyCopied::F32(copied) => Self::F32(copied.into()),
+            AnyCopied::F64(copied) => Self::F64(copied.into()),
+        }
+    }
+}
+
+impl<T: Sample> From<Copied<T>> for Pixels<T> {
+    fn from(copied: Copied<T>) -> Self {
+        Self::packed(copied.samples.into(), copied.size)
+    }
 }
 
 /// Runs the expression with the pixels of any variant.
@@ -52,6 +85,7 @@ macro_rules! samples {
                 self.into()
             }
 
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
             fn from_f64(number: f64) -> Self {
                 number as Self
             }
@@ -71,24 +105,6 @@ impl<T: Sample> Pixels<T> {
         let bytes = usize::MAX;
         let buffer = SharedBuffer::zeroed(count.ok_or(Error::OutOfMemory { bytes })?)?;
         Ok(Self::packed(buffer, size))
-    }
-
-    pub(crate) fn copy_of(tensor: &TensorRef<'_>) -> PyResult<Self> {
-        let shape: Vec<_> = tensor
-            .shape()
-            .iter()
-            .map(|&extent| extent as usize)
-            .collect();
-        let found = || {
-            PyValueError::new_err(format!(
-                "expected (height, width, channels), found {shape:?}"
-            ))
-        };
-        let size = <[usize; 3]>::try_from(&shape[..]).map_err(|_| found())?;
-        Ok(Self::packed(
-            SharedBuffer::from(tensor.to_vec::<T>()?),
-            size,
-        ))
     }
 
     fn packed(buffer: SharedBuffer<T>, size: [usize; 3]) -> Self {
