@@ -107,6 +107,14 @@ constants! { i32, "Device type: ":
     kDLTrn = 18, "AWS Trainium.";
 }
 
+// The header's main branch adds these after the release 1.3, and its version is still 1.3. No export has them.
+// DEV-19
+constants! { i32, "Device type, newer than DLPack 1.3: ":
+    kDLTPU = 19, "memory of a TPU.";
+    kDLTPUHost = 20, "host memory pinned for a TPU.";
+    kDLAscend = 21, "memory of a Huawei Ascend NPU.";
+}
+
 /// The device of a memory region: the kind of device, and its index among devices of that kind.
 ///
 /// ```
@@ -144,6 +152,12 @@ constants! { u8, "Type code: ":
     kDLFloat6_e2m3fn = 15, "6-bit float, 2 exponent and 3 mantissa bits, finite.";
     kDLFloat6_e3m2fn = 16, "6-bit float, 3 exponent and 2 mantissa bits, finite.";
     kDLFloat4_e2m1fn = 17, "4-bit float, 2 exponent and 1 mantissa bit, finite.";
+}
+
+// Added to the header's main branch after the release 1.3.
+// DTY-17
+constants! { u8, "Type code, newer than DLPack 1.3: ":
+    kDLBcomplex = 18, "complex number of two bfloat16; the bits count both parts.";
 }
 
 /// The type of one element: type code, width and number of lanes.

@@ -9,13 +9,14 @@ use crate::abi;
 /// A kind of device, as its number in `dlpack.h`.
 ///
 /// Minor releases add numbers, so every `i32` is a valid value. [`DeviceType::is_known`] returns whether DLPack 1.3
-/// defines a number.
+/// defines a number. The numbers that `dlpack.h` has added since have a name here, for messages, but are not exported or imported.
 ///
 /// ```
 /// use dlpack_core::DeviceType;
 ///
 /// assert_eq!(DeviceType::CUDA.0, 2);
 /// assert!(!DeviceType(99).is_known());
+/// assert!(!DeviceType::TPU.is_known());
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
@@ -27,7 +28,7 @@ macro_rules! device_types {
             $(#[doc = concat!("`", stringify!($number), "`, written `", $text, "`.")]
             pub const $name: Self = Self(abi::$number);)*
 
-            /// The name that errors and `Display` use, if DLPack 1.3 knows the number.
+            /// The name that errors and `Display` use, if DLPack 1.3 or a later header has the number.
             ///
             /// ```
             /// assert_eq!(dlpack_core::DeviceType::ROCM.name(), Some("rocm"));
@@ -59,6 +60,9 @@ device_types! {
     HEXAGON = kDLHexagon, "hexagon";
     MAIA = kDLMAIA, "maia";
     TRN = kDLTrn, "trn";
+    TPU = kDLTPU, "tpu";
+    TPU_HOST = kDLTPUHost, "tpu_host";
+    ASCEND = kDLAscend, "ascend";
 }
 
 impl DeviceType {
@@ -69,7 +73,7 @@ impl DeviceType {
     /// ```
     #[must_use]
     pub const fn is_known(self) -> bool {
-        self.name().is_some()
+        self.0 <= abi::kDLTrn && self.name().is_some()
     }
 
     /// Whether the CPU can read this memory through its address.
@@ -282,6 +286,8 @@ impl<D: AsDevice + ?Sized> AsDevice for &D {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
+    use alloc::{format, string::ToString};
 
     /// Numbers that only later headers define are unknown here, because exports are stamped with version 1.3.
     // DEV-14, DEV-19
@@ -291,6 +297,17 @@ mod tests {
         for number in -1..32 {
             let known = DeviceType(number).is_known();
             assert_eq!(known, released.contains(&number), "{number}");
+        }
+        for (later, name) in [
+            (DeviceType::TPU, "tpu:0"),
+            (DeviceType::TPU_HOST, "tpu_host:0"),
+            (DeviceType::ASCEND, "ascend:0"),
+        ] {
+            let found = Device::new(later, 0);
+            assert_eq!(found.to_string(), name);
+            assert!(!later.is_known() && !later.is_host_readable());
+            let refused = Error::UnknownDevice { found }.to_string();
+            assert_eq!(refused, format!("DLPack 1.3 has no {name}"));
         }
     }
 }

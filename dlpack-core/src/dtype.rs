@@ -50,6 +50,7 @@ data_types! {
     C32 = kDLComplex, 32, "complex32";
     C64 = kDLComplex, 64, "complex64";
     C128 = kDLComplex, 128, "complex128";
+    BC32 = kDLBcomplex, 32, "bcomplex32";
     F8_E3M4 = kDLFloat8_e3m4, 8, "float8_e3m4";
     F8_E4M3 = kDLFloat8_e4m3, 8, "float8_e4m3";
     F8_E4M3B11FNUZ = kDLFloat8_e4m3b11fnuz, 8, "float8_e4m3b11fnuz";
@@ -200,6 +201,8 @@ impl DataType {
     /// assert!(DataType::F16.is_known());
     /// assert!(!DataType::new(99, 8, 1).is_known());
     /// assert!(!DataType::F32.with_lanes(0).is_known());
+    /// // Newer than 1.3: it has a name, for messages, but is neither exported nor imported.
+    /// assert!(!DataType::BC32.is_known());
     /// ```
     #[must_use]
     #[inline]
@@ -323,19 +326,27 @@ impl<O: AsOrder + ?Sized> AsOrder for &O {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
+    use alloc::{format, string::ToString};
 
-    /// Every named constant is a data type that DLPack 1.3 defines for values, so none is an opaque handle.
+    /// Every named constant is a data type that DLPack 1.3 defines for values, so none is an opaque handle; except for those of
+    /// later headers, which are refused by their names.
     // DTY-10, DTY-15, DTY-16, DTY-17
     #[test]
     fn only_what_consumers_read_has_a_name() {
         for (dtype, name) in NAMES {
-            assert!(dtype.is_known(), "{name}");
+            assert_eq!(dtype.is_known(), *dtype != DataType::BC32, "{name}");
             assert_ne!(dtype.code(), abi::kDLOpaqueHandle, "{name}");
         }
         let bcomplex_of_later_headers = DataType::new(18, 32, 1);
         let four_bit_integers = DataType::new(abi::kDLInt, 4, 1);
-        for found in [bcomplex_of_later_headers, four_bit_integers] {
+        for (found, name) in [
+            (bcomplex_of_later_headers, "bcomplex32"),
+            (four_bit_integers, "(code 0, 4 bits)"),
+        ] {
             assert!(!found.is_known());
+            let refused = Error::UnknownDataType { found }.to_string();
+            assert_eq!(refused, format!("DLPack 1.3 has no data type {name}"));
         }
     }
 }

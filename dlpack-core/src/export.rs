@@ -19,6 +19,7 @@
 //! | `tensors` | exports of structs with several tensors |
 //! | `hand_over` | exports for a binding, whose owner can be released without the deleter |
 //! | `strided` | exports from a buffer-protocol description, in bytes |
+//! | `into_vec` | the way back: the `Vec` that was moved into a tensor |
 //! | `offer` | a tensor passed to user code that may take ownership or reject it |
 //! | `reexport` | re-exports, and the search for the owner below them |
 //! | `root` | exports that hold a shared allocation directly, however often it was exported before |
@@ -44,6 +45,7 @@ pub(crate) mod extras;
 pub(crate) mod finish;
 pub(crate) mod hand_over;
 pub(crate) mod host_memory;
+mod into_vec;
 pub(crate) mod offer;
 pub(crate) mod owner_field;
 pub(crate) mod reexport;

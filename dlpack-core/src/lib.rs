@@ -110,7 +110,7 @@ pub use export::tensors::DLPackTensors;
 pub use features::cuda;
 pub use import::FromDLPack;
 pub use layout::{Layout, Shape, Strides};
-pub use loan::{Buffer, Loan, LoanMut, SharedBuffer, Writable};
+pub use loan::{Buffer, Loan, LoanMut, OwnedSlice, SharedBuffer, Writable};
 pub use request::{ExportRequest, LegacyPolicy, ReleasePolicy};
 pub use stream::{ProducerStream, StreamHandle, StreamRef};
 pub use tensor::{Managed, TensorRef};

@@ -17,8 +17,9 @@
 //! | `access` | which code may write: none, the holder of the loan, or any; never memory of `bool` |
 //! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
-//! | `from_vec` | a `SharedBuffer` over the memory of a `Vec` |
+//! | `from_vec` | a `SharedBuffer` over the memory of a `Vec`, and the `Vec` of a `SharedBuffer` |
 //! | `slices` | slices of a `SharedBuffer`: of one that no other code has, and of a new one that safe code fills |
+//! | `owned_slice` | `OwnedSlice`: elements that no code writes, with the owner of their memory, for containers of other crates |
 //! | `raw` | loans from an address, which the user guarantees |
 //! | `facts` | properties of a tensor that its types determine at compile time |
 #![expect(unsafe_code, reason = "has constructors of loans over raw memory")]
@@ -27,11 +28,13 @@ pub(crate) mod access;
 pub(crate) mod buffer;
 pub(crate) mod facts;
 mod from_vec;
+pub(crate) mod owned_slice;
 pub(crate) mod raw;
 pub(crate) mod shared;
 mod slices;
 
 pub use buffer::{Buffer, Writable};
+pub use owned_slice::OwnedSlice;
 pub use shared::SharedBuffer;
 
 use core::mem::{size_of, size_of_val};

@@ -134,6 +134,15 @@ fn type_codes() -> Values {
     }
 }
 
+/// What the header's main branch has added since the release 1.3.
+fn later_device_types() -> Values {
+    values! { kDLTPU kDLTPUHost kDLAscend }
+}
+
+fn later_type_codes() -> Values {
+    values! { kDLBcomplex }
+}
+
 fn flags() -> Values {
     values! {
         DLPACK_FLAG_BITMASK_READ_ONLY DLPACK_FLAG_BITMASK_IS_COPIED
@@ -171,9 +180,12 @@ fn declared<'a>(keyword: &'a str, ty: &'a str) -> impl Iterator<Item = &'static 
 fn constants(ty: &str) -> impl Iterator<Item = &'static str> {
     let start = format!("\nconstants! {{ {ty},");
     let lists = SOURCE.split(&*start).skip(1).collect::<Vec<_>>();
-    let rows = lists.into_iter().flat_map(|list| list.lines().skip(1));
-    rows.map_while(|row| Some(row.trim().split_once(" = ")?.0))
-        .chain(declared("const", ty).collect::<Vec<_>>())
+    let names = |list: &'static str| {
+        let rows = list.lines().skip(1);
+        rows.map_while(|row| Some(row.trim().split_once(" = ")?.0))
+    };
+    let lists = lists.into_iter().flat_map(names);
+    lists.chain(declared("const", ty).collect::<Vec<_>>())
 }
 
 fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -270,10 +282,12 @@ fn sized<T>(name: &str) -> (&str, (usize, usize)) {
 #[test]
 fn device_types_are_those_of_the_header() {
     assert_eq!(device_types(), numbers(&spec()["enums"]["DLDeviceType"]));
+    let later = later_device_types();
+    assert_eq!(later, numbers(&spec()["main_branch"]["DLDeviceType"]));
     let ours = device_types();
     assert_eq!(
         sorted(constants("i32")),
-        sorted(ours.keys().map(String::as_str)),
+        sorted(ours.keys().chain(later.keys()).map(String::as_str)),
     );
 }
 
@@ -281,10 +295,12 @@ fn device_types_are_those_of_the_header() {
 #[test]
 fn type_codes_are_those_of_the_header() {
     assert_eq!(type_codes(), numbers(&spec()["enums"]["DLDataTypeCode"]));
+    let later = later_type_codes();
+    assert_eq!(later, numbers(&spec()["main_branch"]["DLDataTypeCode"]));
     let ours = type_codes();
     assert_eq!(
         sorted(constants("u8")),
-        sorted(ours.keys().map(String::as_str)),
+        sorted(ours.keys().chain(later.keys()).map(String::as_str)),
     );
     assert_eq!(object(&spec()["enums"]).count(), 2);
 }

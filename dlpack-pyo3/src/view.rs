@@ -42,7 +42,7 @@ use dlpack_core::binding::share_root;
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
 use dlpack_core::tensor::Items;
-use dlpack_core::{DLPack, Error, FromDLPack, Managed, TensorRef};
+use dlpack_core::{DLPack, Error, FromDLPack, Managed, OwnedSlice, TensorRef};
 use pyo3::prelude::*;
 
 use crate::view::leased::{Keeper, Leased};
@@ -239,6 +239,59 @@ views! {
     ViewMut [const N: usize,] [N,] [[i64; N]: Rank] over ViewMut<[i64; N]> as ArrayMut, InPlace;
     ViewDyn [] [] [] over View<Dims> as Array, Options;
     ViewMutDyn [] [] [] over ViewMut<Dims> as ArrayMut, InPlace;
+}
+
+/// Conversions of the views that only read.
+macro_rules! reading_views {
+    ($($name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*];)*) => {$(
+        impl<T: Plain, $($parameter)* O: Options + 'static> $name<T, $($argument)* O>
+        where $($bound)*
+        {
+            /// Converts the view to a slice that owns it, for containers of other crates: `bytes::Bytes::from_owner(slice.into_bytes())`,
+            /// a buffer of Arrow, a tensor of burn. Nothing is copied.
+            ///
+            /// The slice keeps the array, and the lease of the [`Promise`], until its last clone is dropped, on any thread, with or
+            /// without the GIL. The promise holds for that long: if containers outlive the call, nothing may write to the array after
+            /// the call either.
+            ///
+            /// ```no_run,standalone_crate
+            /// use dlpack_pyo3::{OwnedSlice, View, view::Promise};
+            /// use pyo3::prelude::*;
+            ///
+            /// /// The callers of this module never write to an array that they passed to it.
+            /// struct Frozen;
+            /// // SAFETY: the documentation of the module requires it of its callers.
+            /// unsafe impl Promise for Frozen {}
+            ///
+            /// #[pyclass(frozen)]
+            /// struct Index {
+            ///     keys: OwnedSlice<u64>,
+            /// }
+            ///
+            /// #[pymethods]
+            /// impl Index {
+            ///     #[new]
+            ///     fn new(keys: View<u64, 1, Frozen>) -> PyResult<Self> {
+            ///         Ok(Self { keys: keys.into_slice()? })
+            ///     }
+            /// }
+            /// ```
+            ///
+            /// # Errors
+            ///
+            /// [`Error::MayChange`] without a `Promise`, unless the tensor is proven to be exclusively ours; elements that are not
+            /// contiguous in C order, an address that is not aligned for `T`, or a byte that is not a valid `bool`;
+            /// [`Error::OutOfMemory`]. The view is then dropped.
+            pub fn into_slice(self) -> Result<OwnedSlice<T>, Error> {
+                OwnedSlice::new(self, |view| view.as_slice())
+            }
+        }
+    )*};
+}
+
+reading_views! {
+    View [const N: usize,] [N,] [[i64; N]: Rank];
+    ViewDyn [] [] [];
 }
 
 impl<T, const N: usize, O> DerefMut for ViewMut<T, N, O> {

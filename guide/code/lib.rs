@@ -4,6 +4,7 @@
 mod before;
 #[allow(
     dead_code,
+    unreachable_pub,
     unsafe_code,
     clippy::all,
     reason = "programs to be read: short ones, that show one thing"

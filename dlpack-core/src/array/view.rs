@@ -11,7 +11,7 @@ use crate::array::{Array, ArrayElement, Rank};
 use crate::element::Plain;
 use crate::export::strided::Strided;
 use crate::layout::{dims::MAX_RANK, extent};
-use crate::{Error, FromDLPack, Managed, TensorRef};
+use crate::{Error, FromDLPack, Managed, OwnedSlice, TensorRef};
 
 /// The methods of both views that consume the keeper.
 macro_rules! keeper_methods {
@@ -98,6 +98,31 @@ impl<T: Plain, L: Rank> View<T, L> {
 
 impl<T: Plain, L: Rank, K> View<T, L, K> {
     keeper_methods!();
+
+    /// Converts the view to a slice that owns it, for containers of other crates that take such an owner. Nothing is copied.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use dlpack_core::{DLPack, array::View};
+    ///
+    /// let pixels = View::<u8, [i64; 2]>::new([[1_u8, 2], [3, 4]].into_dlpack()?)?;
+    /// let bytes = Bytes::from_owner(pixels.into_slice()?);
+    /// assert_eq!(bytes[..], [1, 2, 3, 4]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// To copy the elements instead if other code may write, check [`Array::as_slice`] first.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Array::as_slice`]; [`Error::OutOfMemory`]. The view is then dropped.
+    pub fn into_slice(self) -> Result<OwnedSlice<T>, Error>
+    where
+        L: 'static,
+        K: Send + Sync + 'static,
+    {
+        OwnedSlice::new(self, |view| view.as_slice())
+    }
 }
 
 impl<T: ArrayElement, L: Rank, K> View<T, L, K> {
@@ -105,12 +130,13 @@ impl<T: ArrayElement, L: Rank, K> View<T, L, K> {
         Self { array, keeper }
     }
 
-    /// Declares that no other code writes to the memory. Then [`Array::as_slice`] works, and reads are as fast as those of a
-    /// slice.
+    /// Declares that no other code writes to the memory. Then [`Array::as_slice`] and [`View::into_slice`] work, and reads are as
+    /// fast as those of a slice.
     ///
     /// # Safety
     ///
-    /// While the view lives, no code writes to the elements: no Rust code, no Python code, no other thread.
+    /// While the view lives, or a slice that [`View::into_slice`] made of it, no code writes to the elements: no Rust code, no
+    /// Python code, no other thread.
     #[must_use]
     pub unsafe fn assume_unshared(mut self) -> Self {
         self.array.shared = false;

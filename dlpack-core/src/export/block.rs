@@ -8,14 +8,15 @@
 
 use alloc::alloc::{alloc, dealloc};
 use core::ptr::{NonNull, addr_of_mut};
-use core::{alloc::Layout, ffi::c_void, marker::PhantomData, mem::offset_of};
+use core::{alloc::Layout, any::TypeId, ffi::c_void, marker::PhantomData, mem::offset_of};
 
 use crate::describe::descriptor::Descriptor;
 use crate::export::dims_storage::{Capacity, free_heap};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::views::LayoutView;
 use crate::stream::{Queue, owner::StreamOwner};
-use crate::tensor::{c_struct::ManagedStruct, managed::BlockVtable, managed::ExportFacts};
+use crate::tensor::c_struct::ManagedStruct;
+use crate::tensor::export_facts::{BlockVtable, ExportFacts};
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either DLPack version. The deleter inside it tells which one.
@@ -213,6 +214,7 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     const PLAIN: &'static BlockVtable = &BlockVtable {
         dims: ManagerContext::<O>::DIMS,
         to_legacy: to_legacy::<O>,
+        owner_type: TypeId::of::<O>,
         stream: |_| None,
     };
 
@@ -359,6 +361,32 @@ pub(super) unsafe fn owner_if_exactly<O>(tensor: &Managed) -> Option<&O> {
     Some(unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner })
 }
 
+/// The owner of an export of this crate that was never given away as a pointer, if it is exactly of type `O`.
+///
+/// Unlike [`owner_if_exactly`], it does not identify the type by the address of the deleter, so it works for every type.
+pub(super) fn owner_of_type<O: 'static>(tensor: &Managed) -> Option<&O> {
+    let (facts, context) = tensor.facts_and_context()?;
+    if (facts.block.owner_type)() != TypeId::of::<O>() {
+        return None;
+    }
+    // SAFETY: the table belongs to the block of this context, and says that its owner is an `O`. The block lives until the tensor
+    // is released, and no other code uses its owner.
+    Some(unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner })
+}
+
+/// Takes the owner out of an export of this crate that was never given away as a pointer, and frees the rest of the block.
+/// Returns the tensor if its owner is not exactly of type `O`.
+pub(super) fn take_owner_of_type<O: 'static>(tensor: Managed) -> Result<O, Managed> {
+    match (owner_of_type::<O>(&tensor), tensor.facts_and_context()) {
+        (Some(_), Some((_, context))) => {
+            tensor.forget_struct();
+            // SAFETY: `owner_of_type` found an owner of this type, and the only tensor of the block was forgotten.
+            Ok(unsafe { take_owner(context) })
+        }
+        _ => Err(tensor),
+    }
+}
+
 #[inline(always)]
 fn ndim_from_rank(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
@@ -373,6 +401,7 @@ impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
     const STREAMED: &'static BlockVtable = &BlockVtable {
         dims: ManagerContext::<StreamOwner<O>>::DIMS,
         to_legacy: to_legacy::<StreamOwner<O>>,
+        owner_type: TypeId::of::<StreamOwner<O>>,
         stream: stream_of_owner::<O>,
     };
 

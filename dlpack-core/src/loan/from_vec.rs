@@ -1,10 +1,11 @@
-//! Conversion of a `Vec` to a [`SharedBuffer`], without a copy.
+//! Conversion of a `Vec` to a [`SharedBuffer`] and back, without a copy.
 
 use alloc::vec::Vec;
 
 use crate::SharedBuffer;
 use crate::element::Plain;
 use crate::loan::access::Access;
+use crate::memory::counted::Counted;
 
 /// Takes over the memory of a vector. Nothing is copied. The memory is aligned as the vector aligned it.
 ///
@@ -27,6 +28,46 @@ impl<T: Plain> From<Vec<T>> for SharedBuffer<T> {
         let buffer = Self::from_keeper(elements, data, len, Access::Shared);
         let buffer = buffer.unwrap_or_else(|error| panic!("{error}"));
         buffer.into_own()
+    }
+}
+
+impl<T: Plain> SharedBuffer<T> {
+    /// Returns the vector that the buffer was made from, with its address and capacity, if this is the only handle to the whole
+    /// buffer.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, SharedBuffer};
+    ///
+    /// let buffer = SharedBuffer::from(vec![1.0_f32, 2.0]);
+    /// let array = buffer.clone().into_dlpack()?;
+    /// let buffer = buffer.try_into_vec().unwrap_err();
+    /// drop(array);
+    /// assert_eq!(buffer.try_into_vec().unwrap(), [1.0, 2.0]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The buffer, if there is another handle or an export of it, or if its memory did not come in a `Vec<T>`.
+    pub fn try_into_vec(mut self) -> Result<Vec<T>, Self> {
+        let elements = self
+            .get_mut()
+            .map(|elements| (elements.as_ptr(), elements.len()));
+        let vec = self.allocation.keeper.downcast_ref::<Vec<T>>();
+        let is_whole = |vec: &Vec<T>| elements == Some((vec.as_ptr(), vec.len()));
+        if !vec.is_some_and(is_whole) {
+            return Err(self);
+        }
+        let vec = self
+            .allocation
+            .keeper
+            .downcast()
+            .ok()
+            .map(Counted::into_value);
+        match vec {
+            Some(Ok(vec)) => Ok(vec),
+            _ => unreachable!("`get_mut` found no other reference, and `downcast_ref` a vector"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use alloc::{alloc::alloc, boxed::Box};
 #[cfg(feature = "streams")]
 use core::ffi::c_void;
-use core::{alloc::Layout, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
+use core::{alloc::Layout, any::TypeId, mem::ManuallyDrop, ops::Deref, ptr::NonNull};
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,9 +19,15 @@ pub(crate) struct Counted<T = ()>(NonNull<Allocation<T>>);
 #[repr(C)]
 struct Allocation<T> {
     reference_count: AtomicUsize,
+    functions: &'static ValueFunctions,
+    value: T,
+}
+
+/// Functions of an allocation that depend on the type of its value.
+struct ValueFunctions {
     /// Drops the value and frees the allocation; called with the last reference.
     drop_value: unsafe fn(NonNull<Allocation<()>>),
-    value: T,
+    type_id: fn() -> TypeId,
 }
 
 // SAFETY: `new` accepts only values that are `Send` and `Sync`.
@@ -30,6 +36,12 @@ unsafe impl<T> Send for Counted<T> {}
 unsafe impl<T> Sync for Counted<T> {}
 
 impl<T: Send + Sync + 'static> Counted<T> {
+    const FUNCTIONS: &'static ValueFunctions = &ValueFunctions {
+        // SAFETY: only `drop` calls this, after it has removed the last reference to this value, which has type `T`.
+        drop_value: |inner| drop(unsafe { free_allocation::<T>(inner) }),
+        type_id: TypeId::of::<T>,
+    };
+
     /// Allocates the value with one reference. If the allocation fails, returns the value and the number of bytes.
     pub(crate) fn new(value: T) -> Result<Self, (T, usize)> {
         let layout = Layout::new::<Allocation<T>>();
@@ -40,8 +52,7 @@ impl<T: Send + Sync + 'static> Counted<T> {
         };
         let content = Allocation {
             reference_count: AtomicUsize::new(1),
-            // SAFETY: only `drop` calls this, after it has removed the last reference to this value, which has type `T`.
-            drop_value: |inner| drop(unsafe { free_allocation::<T>(inner) }),
+            functions: Self::FUNCTIONS,
             value,
         };
         // SAFETY: `alloc` returned memory with this layout, and no other thread has its address yet.
@@ -68,6 +79,26 @@ impl<T: Send + Sync + 'static> Counted<T> {
         let inner = ManuallyDrop::new(self).0.cast();
         // SAFETY: this was the only reference, the value has type `T`, and `self` is not used again.
         Ok(unsafe { free_allocation(inner) })
+    }
+}
+
+impl Counted {
+    /// The value, if its type is `T`.
+    pub(crate) fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        // SAFETY: the allocation lives while a reference such as `self` exists. The fields before `value` have the same offsets
+        // for values of all types.
+        let functions = unsafe { (*self.0.as_ptr()).functions };
+        let is_one = (functions.type_id)() == TypeId::of::<T>();
+        // SAFETY: the value has type `T`, and is only accessed by shared reference while references to it exist.
+        is_one.then(|| unsafe { &(*self.0.cast::<Allocation<T>>().as_ptr()).value })
+    }
+
+    /// Returns the reference with the type of its value, if that is `T`.
+    pub(crate) fn downcast<T: Send + Sync + 'static>(self) -> Result<Counted<T>, Self> {
+        if self.downcast_ref::<T>().is_none() {
+            return Err(self);
+        }
+        Ok(Counted(ManuallyDrop::new(self).0.cast()))
     }
 }
 
@@ -138,9 +169,48 @@ impl<T> Drop for Counted<T> {
             // support fences.
             self.reference_count();
             // SAFETY: the allocation lives until `drop_value` frees it.
-            let drop_value = unsafe { (*self.0.as_ptr()).drop_value };
+            let functions = unsafe { (*self.0.as_ptr()).functions };
             // SAFETY: the count was 1, so `self` was the last reference, and `drop_value` belongs to this value.
-            unsafe { drop_value(self.0.cast()) };
+            unsafe { (functions.drop_value)(self.0.cast()) };
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::{vec, vec::Vec};
+
+    use super::*;
+
+    /// A type with the layout of its field.
+    struct Wrapped(Arc<()>);
+
+    #[test]
+    fn only_the_type_of_the_value_is_found() {
+        let value = Arc::new(());
+        let counted = Counted::new(Wrapped(value.clone())).ok().unwrap();
+        let erased = counted.erase_type();
+        assert!(erased.downcast_ref::<Arc<()>>().is_none());
+        let erased = erased.downcast::<Arc<()>>().err().unwrap();
+        let Wrapped(found) = erased.downcast_ref().unwrap();
+        assert!(Arc::ptr_eq(found, &value));
+        let counted = erased.downcast::<Wrapped>().ok().unwrap();
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(counted.into_value().ok().unwrap());
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn a_value_comes_back_where_its_memory_lies() {
+        let list = vec![1_u16, 2];
+        let address = list.as_ptr();
+        let erased = Counted::new(list).ok().unwrap().erase_type();
+        let other = erased.clone();
+        let list = erased.downcast::<Vec<u16>>().ok().unwrap();
+        let list = list.into_value().err().unwrap();
+        drop(other);
+        let list = list.into_value().ok().unwrap();
+        assert_eq!(list.as_ptr(), address);
     }
 }

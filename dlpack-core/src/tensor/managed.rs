@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
 
 use crate::tensor::c_struct::{Deleter, LegacyDeleter, ManagedStruct};
-use crate::tensor::{foreign, view::TensorRef};
+use crate::tensor::{export_facts::ExportFacts, foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
 use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
 
@@ -33,26 +33,6 @@ pub struct Managed {
     export_facts: Option<ExportFacts>,
     /// Write access. By the contract of `from_raw` a foreign tensor is exclusive, unless `shared` was called.
     pub(crate) access: Access,
-}
-
-/// Functions of an export block, which depend on the type of its owner.
-pub(crate) struct BlockVtable {
-    /// The offset of shape and strides in the block.
-    pub(crate) dims: usize,
-    /// Converts the struct in the block to the legacy struct, in place.
-    pub(crate) to_legacy:
-        unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
-    /// Returns the stream that the owner's memory is written on, given the block's context.
-    pub(crate) stream: unsafe fn(*mut c_void) -> Option<Queue>,
-}
-
-/// Facts about an export of this crate, kept until it is given away as a pointer.
-#[derive(Clone, Copy)]
-pub(crate) struct ExportFacts {
-    pub(crate) block: &'static BlockVtable,
-    pub(crate) legacy: LegacyPolicy,
-    /// Whether no other code can access the memory.
-    pub(crate) is_unique: bool,
 }
 
 // SAFETY: DLPack lets a consumer use and release a tensor on any thread. Owners of our exports are `Send`.
@@ -451,6 +431,12 @@ impl Managed {
         };
         self.forget_struct();
         Ok(tensor)
+    }
+
+    /// The facts about an export of this crate, and its `manager_ctx`; `None` for a foreign tensor.
+    pub(crate) fn facts_and_context(&self) -> Option<(ExportFacts, *mut c_void)> {
+        let facts = self.export_facts?;
+        Some((facts, self.tensor.context_and_has_deleter().0))
     }
 
     /// Whether this is an export of this crate, which can be converted to the legacy struct in place.

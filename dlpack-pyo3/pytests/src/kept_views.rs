@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
 use dlpack_pyo3::view::{Contiguous, Convert, Promise};
-use dlpack_pyo3::{View, ViewDyn, ViewMut, ViewMutDyn};
+use dlpack_pyo3::{OwnedSlice, View, ViewDyn, ViewMut, ViewMutDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -22,7 +22,7 @@ fn kept() -> std::sync::MutexGuard<'static, Vec<Box<dyn Send>>> {
 }
 
 /// The kinds of views that `make_view` and `keep_view` know.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 9] = [
     "View",
     "ViewDyn",
     "ViewMut",
@@ -31,12 +31,18 @@ const KINDS: [&str; 8] = [
     "ViewMut, promised",
     "View, Contiguous",
     "View, Convert",
+    "View, promised, as a slice",
 ];
 
 /// Their names.
 #[pyfunction]
 pub(crate) fn kinds_of_views() -> Vec<&'static str> {
     KINDS.to_vec()
+}
+
+fn slice_of(object: &Bound<'_, PyAny>) -> PyResult<OwnedSlice<f32>> {
+    let view: View<f32, 1, Undisturbed> = object.extract()?;
+    Ok(view.into_slice()?)
 }
 
 fn view_of(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<Box<dyn Send>> {
@@ -52,6 +58,7 @@ fn view_of(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<Box<dyn Send>> {
         "ViewMut, promised" => boxed(object.extract::<ViewMut<f32, 1, Undisturbed>>()),
         "View, Contiguous" => boxed(object.extract::<View<f32, 1, Contiguous>>()),
         "View, Convert" => boxed(object.extract::<View<f32, 1, Convert>>()),
+        "View, promised, as a slice" => boxed(slice_of(object)),
         _ => Err(PyValueError::new_err(format!("no kind of view `{kind}`"))),
     }
 }
@@ -69,6 +76,7 @@ pub(crate) fn make_view(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<()> {
         "ViewMut, promised" => object.extract::<ViewMut<f32, 1, Undisturbed>>().map(drop),
         "View, Contiguous" => object.extract::<View<f32, 1, Contiguous>>().map(drop),
         "View, Convert" => object.extract::<View<f32, 1, Convert>>().map(drop),
+        "View, promised, as a slice" => slice_of(object).map(drop),
         "to_vec" => Ok(object.extract::<ViewDyn<f32>>()?.to_vec().map(drop)?),
         _ => Err(PyValueError::new_err(format!("no kind of view `{kind}`"))),
     }

@@ -26,6 +26,7 @@ mod records;
 mod results;
 mod rust_numpy;
 mod several;
+mod slices;
 mod states;
 mod streams;
 mod variants;
@@ -97,6 +98,8 @@ mod dlpack_probe {
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
     use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
+    #[pymodule_export]
+    use crate::slices::slices;
     #[pymodule_export]
     use crate::states::states;
     #[pymodule_export]

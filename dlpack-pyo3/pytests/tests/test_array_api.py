@@ -141,6 +141,10 @@ def test_a_device_that_does_not_exist():
     for number in [0, 5, 6, 19, 20, 21, 99, -1]:
         with pytest.raises(BufferError):
             p.take(p.Elsewhere(number))
+    # The message names the devices of later headers.
+    for number, name in [(19, "tpu:"), (20, "tpu_host:"), (21, "ascend:")]:
+        with pytest.raises(BufferError, match=f"DLPack 1.3 has no {name}"):
+            p.take(p.Elsewhere(number))
 
 
 def test_asking_for_the_device_does_nothing():

@@ -86,6 +86,7 @@ def uses():
         "view, kept in Rust, alone": kept_and_released(frozen, "View"),
         "view, written and kept in Rust, alone": kept_and_released(shared, "ViewMut"),
         "view, promised and kept in Rust, alone": kept_and_released(shared, "View, promised"),
+        "view, as a slice kept in Rust, alone": kept_and_released(shared, "View, promised, as a slice"),
         "view, refused for the data type": refused(p.views.total, frozen),
         "view, refused for the rank": refused(p.make_view, matrix, "View"),
         "view, refused to write": refused(p.make_view, frozen, "ViewMut"),

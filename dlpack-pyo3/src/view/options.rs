@@ -111,8 +111,8 @@ pub struct MayOverlap;
 /// A promise that a crate makes once, on a type of its own: while its views live, no other code writes to their arrays, and no
 /// other code accesses the arrays that they write to.
 ///
-/// With it, `as_slice`, `as_mut_slice`, `as_ndarray` and the like work for every argument, and all reads are as fast as those
-/// of a slice. Two views with a promise over the same memory are refused when the second is created, if one of them is a
+/// With it, `as_slice`, `into_slice`, `as_mut_slice`, `as_ndarray` and the like work for every argument, and all reads are as fast as
+/// those of a slice. Two views with a promise over the same memory are refused when the second is created, if one of them is a
 /// [`ViewMut`](crate::ViewMut), in any extension module, interpreter or thread. A call that passes the same array twice
 /// therefore does not break the promise.
 ///
@@ -134,10 +134,11 @@ pub struct MayOverlap;
 ///
 /// # Safety
 ///
-/// While a [`View`](crate::View) with this option lives, its elements are only written by Rust code through that view. While a
-/// [`ViewMut`](crate::ViewMut) lives, its elements are not read by other code either. Other code means Rust code, Python code,
-/// other libraries and other threads. Other views with a promise are an exception, if they refer to the elements by the same
-/// addresses: they are kept apart.
+/// While a [`View`](crate::View) with this option lives, no code writes to its elements. A slice that
+/// [`View::into_slice`](crate::View::into_slice) returned keeps the view alive, and so does a container that owns the slice. While a
+/// [`ViewMut`](crate::ViewMut) with this option lives, its elements are read and written only by Rust code through that view. This
+/// holds for Rust code, Python code, other libraries and other threads. Other views with a promise are an exception, if they refer
+/// to the elements by the same addresses: they are kept apart.
 ///
 /// Nothing else is checked. The crate that promises, or its callers, must rule out:
 ///

@@ -15,6 +15,8 @@ def main():
     print(f"a column at two looks: {'not copied' if np.shares_memory(first, second) else 'copied'}")
     print(f"rows from 2: {part.values('time')}, {part.values('time').ctypes.data - start} bytes into the same buffer")
     print(f"into Arrow: {'not copied' if np.shares_memory(first, time) else 'copied'}")
+    over = Quotes.over(time, np.ones(6))
+    print(f"into Arrow by Quotes.over: {'not copied' if np.shares_memory(over.values('time'), time) else 'copied'}")
 
 
 if __name__ == "__main__":

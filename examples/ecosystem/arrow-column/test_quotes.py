@@ -1,6 +1,8 @@
 """Values and nulls are Arrow's, and a column is an array over its buffer."""
 
 import gc
+import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -37,6 +39,43 @@ def test_what_comes_in_is_copied():
     assert np.array_equal(batch.values("time"), TIME[::-1])
 
 
+def test_an_array_becomes_a_column_where_it_lies():
+    time, price = TIME.copy(), PRICE.copy()
+    addresses, gone = (time.ctypes.data, price.ctypes.data), weakref.ref(time)
+    batch = Quotes.over(time, price)
+    del time, price
+    gc.collect()
+    columns = batch.values("time"), batch.values("price")
+    assert tuple(column.ctypes.data for column in columns) == addresses
+    assert np.array_equal(columns[0], TIME) and np.array_equal(batch.valid("price"), ~np.isnan(PRICE))
+    assert batch.rows(2, 3).values("time").ctypes.data == addresses[0] + 16
+    # The buffer keeps the array, and columns in Python keep the buffer; another thread drops the last of them.
+    last = [columns]
+    del batch, columns
+    assert gone() is not None
+    thread = threading.Thread(target=last.clear)
+    thread.start()
+    thread.join()
+    assert gone() is None
+
+
+def test_a_tensor_of_torch_becomes_a_column_where_it_lies():
+    torch = pytest.importorskip("torch")
+    time, price = torch.arange(4), torch.ones(4, dtype=torch.float64)
+    batch = Quotes.over(time, price)
+    assert batch.values("time").ctypes.data == time.data_ptr()
+    assert batch.values("price").ctypes.data == price.data_ptr()
+
+
+def test_what_is_no_buffer_is_refused():
+    odd = np.frombuffer(bytearray(65), np.int64, 8, offset=1)
+    for time in [np.arange(16)[::2], odd]:
+        with pytest.raises(BufferError, match="contiguous|multiple of 8"):
+            Quotes.over(time, PRICE)
+    empty = Quotes.over(TIME[:0], PRICE[:0])
+    assert empty.values("time").size == 0
+
+
 def test_what_is_not_there():
     batch = Quotes(TIME, PRICE)
     with pytest.raises(KeyError, match="volume"):
@@ -55,4 +94,5 @@ def test_the_program(capsys):
         "a column at two looks: not copied",
         "rows from 2: [20 30 40], 16 bytes into the same buffer",
         "into Arrow: copied",
+        "into Arrow by Quotes.over: not copied",
     ]

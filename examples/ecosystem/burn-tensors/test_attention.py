@@ -1,9 +1,12 @@
 """burn's numbers are right, and what is said of copies is so: addresses tell."""
 
+import gc
+import weakref
+
 import attention
 import numpy as np
 import pytest
-from burn_tensors import round_trip
+from burn_tensors import over, round_trip
 
 
 @pytest.mark.parametrize("turn", [np.array, np.asfortranarray, lambda x: x[::-1].copy()[::-1]])
@@ -33,7 +36,39 @@ def test_what_burn_has_to_pack_is_copied():
     assert np.array_equal(array, np.arange(12.0).reshape(3, 4).T)
 
 
+def test_an_array_becomes_a_tensor_where_it_lies():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4).copy()
+    address, gone = array.ctypes.data, weakref.ref(array)
+    out = over(array, None)
+    assert out.ctypes.data == address and not out.flags.writeable
+    del array
+    gc.collect()
+    assert gone() is not None and np.array_equal(out, np.arange(12.0).reshape(3, 4))
+    del out
+    gc.collect()
+    assert gone() is None
+
+
+def test_burn_copies_before_it_writes():
+    array = np.arange(12, dtype=np.float32).reshape(3, 4)
+    out = over(array, 1.0)
+    assert out.ctypes.data != array.ctypes.data
+    assert np.array_equal(out, array + 1) and np.array_equal(array, np.arange(12.0).reshape(3, 4))
+
+
+def test_what_burn_cannot_take_is_refused():
+    odd = np.frombuffer(bytearray(49), np.float32, 12, offset=1).reshape(3, 4)
+    for array in [np.ones((4, 3), np.float32).T, odd]:
+        with pytest.raises(BufferError, match="contiguous|multiple of 4"):
+            over(array, None)
+
+
 def test_the_program(capsys):
     attention.main()
-    last = capsys.readouterr().out.splitlines()[-2:]
-    assert last == ["into burn and out: not copied", "into burn, transposed there, and out: copied"]
+    last = capsys.readouterr().out.splitlines()[-4:]
+    assert last == [
+        "into burn and out: not copied",
+        "into burn, transposed there, and out: copied",
+        "an array into burn and out: not copied",
+        "an array into burn, changed there, and out: copied",
+    ]

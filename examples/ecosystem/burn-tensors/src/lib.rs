@@ -2,16 +2,18 @@
 //!
 //! | from | to | your elements |
 //! |---|---|---|
-//! | an array | a tensor | are copied, once: burn frees its memory itself |
+//! | an array, to `attention` | a tensor | are copied, once: a tensor may outlive the call |
+//! | an array, to `over` | a tensor | stay where they are: burn's `Bytes` keep the array, which its caller promises not to write to |
 //! | a tensor that nobody else has, packed | an array | stay where they are, by `Tensor::into_data` |
 //! | any other tensor | an array | are copied, once, by the same function |
 //!
 //! ```text
 //! cd examples/ecosystem/burn-tensors && maturin develop --release && python attention.py
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
-use burn_tensor::{Device, Tensor, TensorData, activation};
+use burn_tensor::{AllocationProperty, Bytes, DType, Device, Tensor, TensorData, activation};
+use dlpack_pyo3::view::Promise;
 use dlpack_pyo3::{DLPack, Numpy, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -31,6 +33,32 @@ impl<const N: usize> From<Tensor<N>> for Taken {
 fn tensor(array: &View<f32, 2>) -> PyResult<Tensor<2>> {
     let data = TensorData::new(array.to_vec()?, array.shape());
     Ok(Tensor::from_data(data, &Device::flex()))
+}
+
+/// An array that is passed to `over` is never written to again.
+struct Frozen;
+// SAFETY: the documentation of `over`, the only function with such views, requires that of its callers.
+#[expect(unsafe_code, reason = "nobody can check what Python code writes")]
+unsafe impl Promise for Frozen {}
+
+/// The array as a tensor, at the same address. burn reads shared bytes where they are, and copies them before it writes.
+fn tensor_over(array: View<f32, 2, Frozen>) -> PyResult<Tensor<2>> {
+    let shape = array.shape();
+    let owner = bytes::Bytes::from_owner(array.into_slice()?.into_bytes());
+    let bytes = Bytes::from_shared(owner, AllocationProperty::Other);
+    let data = TensorData::from_bytes(bytes, shape, DType::F32);
+    Ok(Tensor::from_data(data, &Device::flex()))
+}
+
+/// A tensor over the array itself, out again, with so much added. Do not write to the array again.
+#[pyfunction]
+fn over(array: View<f32, 2, Frozen>, added: Option<f32>) -> PyResult<Numpy<Taken>> {
+    let tensor = tensor_over(array)?;
+    let tensor = match added {
+        Some(number) => tensor.add_scalar(number),
+        None => tensor,
+    };
+    Ok(Numpy(tensor.into()))
 }
 
 /// What each query finds: `softmax(queries @ keys.T) @ values`.
@@ -77,5 +105,5 @@ fn round_trip(rows: u16, columns: u16, transposed: bool) -> (Numpy<Taken>, usize
 #[pymodule(name = "burn_tensors", gil_used = false)]
 mod module {
     #[pymodule_export]
-    use super::{attention, round_trip};
+    use super::{attention, over, round_trip};
 }
