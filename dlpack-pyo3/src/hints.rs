@@ -87,3 +87,7 @@ pub(crate) const LIBRARY: PyStaticExpr = type_hint_union!(
     type_hint_identifier!("builtins", "str"),
     type_hint_identifier!("types", "ModuleType")
 );
+
+/// An argument, and a result that has its type. PyO3 can describe no type variable, so this is one of those that type checkers
+/// bring along for stubs.
+pub(crate) const SAME_TYPE: PyStaticExpr = type_hint_identifier!("_typeshed", "_T");

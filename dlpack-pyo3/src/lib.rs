@@ -98,6 +98,7 @@
 //! | result | Python gets |
 //! |---|---|
 //! | [`Numpy<T>`](Numpy), [`Torch<T>`](Torch), [`Jax<T>`](Jax), [`Cupy<T>`](Cupy) | an array of that library |
+//! | [`Like<T>`](Like) | an array of the library that an argument is of, the [`Prototype`] |
 //! | [`Exported<T>`](Exported) | a [`Tensor`], which belongs to no library |
 //! | the return value of [`Library::array`] | an array of the library that the caller names at run time |
 //!
@@ -266,7 +267,7 @@ pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
 pub use keepalive::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use library::function::Library;
-pub use results::{Cupy, Exported, Jax, Numpy, Records, Torch};
+pub use results::{Cupy, Exported, Jax, Like, Numpy, Prototype, Records, Torch};
 pub use view::{Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn};
 #[cfg(feature = "cudarc")]
 pub use view::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};

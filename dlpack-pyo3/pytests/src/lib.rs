@@ -16,6 +16,7 @@ mod hooks;
 mod kept_views;
 mod libraries;
 mod life;
+mod like;
 mod memory;
 mod mutable;
 mod panics;
@@ -74,6 +75,8 @@ mod dlpack_probe {
     use crate::libraries::libraries;
     #[pymodule_export]
     use crate::life::{Canvas, Picture, Plate, Settings, homeless};
+    #[pymodule_export]
+    use crate::like::like;
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]
