@@ -96,8 +96,8 @@ impl ArrayLibrary {
     }
 }
 
-/// An argument whose library the result of the function shall have: a view, or any other argument type, and the library of the
-/// object that it was made of. It derefs to the argument.
+/// An argument, and the array library of the object that it was extracted from, so that a result can be an array of that library.
+/// `V` is a view or any other argument type; the prototype dereferences to it.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{Like, Prototype, View};
