@@ -13,9 +13,11 @@
 //! | file | job |
 //! |---|---|
 //! | this file | the functions of our table |
+//! | `foreign` | creates objects and allocates memory by the tables of other libraries |
 //! | `lookup` | finds and checks the table of any class, and recognizes our own |
 #![expect(unsafe_code, reason = "implements a table of C functions")]
 
+pub(crate) mod foreign;
 pub(crate) mod lookup;
 
 use core::ffi::{c_char, c_int, c_void};

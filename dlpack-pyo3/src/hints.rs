@@ -87,3 +87,7 @@ pub(crate) const LIBRARY: PyStaticExpr = type_hint_union!(
     type_hint_identifier!("builtins", "str"),
     type_hint_identifier!("types", "ModuleType")
 );
+
+/// An argument, and a result of its type. PyO3 cannot declare a type variable, so this is a public one of the stub files that type
+/// checkers bring along. It is an ordinary type variable, not `typing.Self`.
+pub(crate) const SAME_TYPE: PyStaticExpr = type_hint_identifier!("_typeshed", "Self");

@@ -89,6 +89,7 @@
 //! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, in place, to read or to write |
 //! | [`Imported<Points>`](Imported) | any array that can be converted to your type, by [`FromDLPack`](macro@FromDLPack) |
 //! | `DeviceView<f32, 2>`, `DeviceViewMut<f32, 2>` | with the feature `cudarc`: an array on a GPU, as a `CudaView` on a stream |
+//! | [`Prototype<View<f32, 2>>`](Prototype) | what the type in it accepts; a [`Like`] result is then an array of the same library |
 //! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a slice of it |
 //!
 //! Each accepts arrays of every library.
@@ -98,6 +99,7 @@
 //! | result | Python gets |
 //! |---|---|
 //! | [`Numpy<T>`](Numpy), [`Torch<T>`](Torch), [`Jax<T>`](Jax), [`Cupy<T>`](Cupy) | an array of that library |
+//! | [`Like<T>`](Like) | an array of the library that an argument is of, the [`Prototype`] |
 //! | [`Exported<T>`](Exported) | a [`Tensor`], which belongs to no library |
 //! | the return value of [`Library::array`] | an array of the library that the caller names at run time |
 //!
@@ -266,7 +268,7 @@ pub use import::{Imported, from_dlpack, from_dlpack_with};
 pub use inspect::inspect;
 pub use keepalive::borrowing::{borrow_mut_or_buffer_error, borrow_or_buffer_error};
 pub use library::function::Library;
-pub use results::{Cupy, Exported, Jax, Numpy, Records, Torch};
+pub use results::{Cupy, Exported, Jax, Like, Numpy, Prototype, Records, Torch};
 pub use view::{
     AsBytes, Contiguous, Convert, MayOverlap, Promise, View, ViewDyn, ViewMut, ViewMutDyn,
 };

@@ -6,6 +6,7 @@
 //! | `function` | the `from_dlpack` function of any library, by name |
 //! | `lossy` | rejects arrays of which an import would lose something |
 //! | `numpy` | NumPy's C API: detected once NumPy is imported; creates arrays over tensors |
+//! | `origin` | the library of an array |
 //! | `paddle` | PaddlePaddle: which tensors its exchange table exports like `__dlpack__` does |
 //! | `structured` | structured data types of NumPy, and the layout of records |
 //! | `torch` | PyTorch's tensor class, detected once PyTorch is imported, and tensor states that DLPack cannot describe |
@@ -14,6 +15,7 @@
 pub(crate) mod function;
 pub(crate) mod lossy;
 pub(crate) mod numpy;
+pub(crate) mod origin;
 pub(crate) mod paddle;
 pub(crate) mod structured;
 pub(crate) mod torch;

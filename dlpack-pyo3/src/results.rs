@@ -1,4 +1,21 @@
-//! Results of functions: any tensor as a [`Tensor`] or as an array of a library.
+//! Results of functions: any tensor as a [`Tensor`] or as an array of a library. The library is chosen by the result type, by the
+//! caller, or by an argument.
+//!
+//! ```text
+//! Rust value ──▶ Exported ──▶ Tensor
+//!            ├─▶ Numpy ─────▶ array by NumPy's C API
+//!            ├─▶ Torch, Jax, Cupy, Library ──▶ array by the library's from_dlpack
+//!            └─▶ Like ──▶ any of these, or an array by the exchange table of the argument's class
+//! ```
+//!
+//! | file | job |
+//! |---|---|
+//! | this file | results of a library that the type or the caller names |
+//! | `like` | results of the library of an argument |
+
+mod like;
+
+pub use like::{Like, Prototype};
 
 use dlpack_core::array::Rank;
 use dlpack_core::element::Plain;

@@ -82,7 +82,7 @@ fn install(sh: &Shell) -> Result<()> {
 fn interpret(sh: &Shell, option: &str, short: bool, filter: Option<&str>) -> Result<()> {
     let test = cargo_of(sh, "nightly").line("miri test -p dlpack-core --no-fail-fast --lib");
     let test = test.line(if short {
-        "--test owners --test shared --test slices"
+        "--test owners --test owned_slices --test shared --test slices"
     } else {
         "--tests"
     });

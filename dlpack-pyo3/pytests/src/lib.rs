@@ -17,6 +17,7 @@ mod kept_views;
 mod lent_memory;
 mod libraries;
 mod life;
+mod like;
 mod memory;
 mod mutable;
 mod panics;
@@ -79,6 +80,8 @@ mod dlpack_probe {
     use crate::libraries::libraries;
     #[pymodule_export]
     use crate::life::{Canvas, Picture, Plate, Settings, homeless};
+    #[pymodule_export]
+    use crate::like::like;
     #[pymodule_export]
     use crate::mutable::{Bent, BentAlone, Changing, Exclusive, Mutable, Open};
     #[pymodule_export]

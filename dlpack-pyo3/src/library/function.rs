@@ -74,6 +74,17 @@ impl Library {
         Ok(Self { function, kind })
     }
 
+    /// The library of a module, if it has a function `from_dlpack`.
+    pub(crate) fn of_module(module: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let function = module.getattr_opt(intern!(module.py(), "from_dlpack"))?;
+        Ok(function
+            .filter(|found| found.is_callable())
+            .map(|found| Self {
+                function: found.unbind(),
+                kind: LibraryKind::Usual,
+            }))
+    }
+
     /// Whether the library is NumPy.
     pub(crate) fn is_numpy(&self) -> bool {
         self.kind == LibraryKind::Numpy

@@ -83,6 +83,13 @@ pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
     known_api(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 
+/// Whether an object is an array of NumPy, also of a class that derives from NumPy's.
+pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    find_if_imported(py);
+    known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py)))
+}
+
 /// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, and another byte order.
 #[cold]
 pub(crate) fn unsupported_dtype<'py>(

@@ -1,6 +1,6 @@
 //! A picture: bytes that know how they are cut, on the way out and on the way in.
 
-use dlpack_pyo3::{DLPack, FromDLPack, Imported, dlpack_pymethods};
+use dlpack_pyo3::{DLPack, FromDLPack, Imported, Like, Prototype, View, ViewMut, dlpack_pymethods};
 use pyo3::prelude::*;
 
 /// A picture of `height` rows, `width` columns and three colours.
@@ -46,6 +46,21 @@ impl Image {
 pub(crate) fn brightness(image: Imported<Image>) -> f64 {
     let pixels = image.0.pixels;
     pixels.iter().map(|&byte| f64::from(byte)).sum::<f64>() / pixels.len() as f64
+}
+
+/// A picture with left and right exchanged: an array of the library that the picture is an array of.
+#[pyfunction]
+pub(crate) fn mirrored(
+    image: Prototype<View<[u8; 3], 2>>,
+) -> PyResult<Like<ViewMut<[u8; 3], 2>>> {
+    let [height, width] = image.shape();
+    let mut mirrored = Like::zeros(&image, [height, width])?;
+    for y in 0..height {
+        for x in 0..width {
+            mirrored.set([y, width - 1 - x], image.at([y, x]));
+        }
+    }
+    Ok(mirrored)
 }
 
 /// How long the point stays near, as a smooth number; nothing if it never leaves.

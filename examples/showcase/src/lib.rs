@@ -22,7 +22,7 @@ mod _native {
     #[pymodule_export]
     use crate::cart_pole::CartPole;
     #[pymodule_export]
-    use crate::image::{Image, brightness};
+    use crate::image::{Image, brightness, mirrored};
     #[pymodule_export]
     use crate::point_cloud::PointCloud;
     #[pymodule_export]

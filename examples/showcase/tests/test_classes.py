@@ -64,6 +64,17 @@ def test_what_is_no_image_is_refused(array):
         showcase.Image.from_array(array)
 
 
+def test_a_picture_is_mirrored_in_its_own_library():
+    array = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    mirrored = showcase.mirrored(array)
+    assert type(mirrored) is np.ndarray and np.array_equal(mirrored, array[:, ::-1])
+    image = showcase.mirrored(showcase.Image.from_array(array))
+    assert isinstance(image, showcase.Tensor) and np.array_equal(np.asarray(image), mirrored)
+    jax = pytest.importorskip("jax")
+    mirrored = showcase.mirrored(jax.numpy.asarray(array))
+    assert isinstance(mirrored, jax.Array) and np.array_equal(np.asarray(mirrored), array[:, ::-1])
+
+
 def test_what_is_no_producer_is_refused():
     with pytest.raises((TypeError, AttributeError)):
         showcase.Image.from_array([1, 2, 3])

@@ -118,6 +118,8 @@ seen: npt.NDArray[Any] = np.from_dlpack(pole)
 picture = s.Image.from_array(np.zeros((2, 2, 3), np.uint8))
 bright: float = s.brightness(s.Image(4, 4)) + s.brightness(picture) + s.brightness(bytearray(3))
 pixels = np.from_dlpack(picture)
+flipped: npt.NDArray[np.uint8] = s.mirrored(np.zeros((2, 2, 3), np.uint8))
+flipped_tensor: s.Tensor = s.mirrored(s.Tensor.from_dlpack(picture))
 
 sound = s.Samples.chord(3, "float32")
 other: s.Samples = s.Samples.I16([1, 2])
@@ -155,6 +157,8 @@ MISTAKES = {
     "s.Tensor.from_dlpack([1.0])": 'incompatible type "list[float]"',
     "tensor[1.5]": "Invalid index type",
     "next(iter(tensor)).name": '"Tensor" has no attribute "name"',
+    "s.mirrored(tensor).name": '"Tensor" has no attribute "name"',
+    "s.mirrored(x).tensor": 'has no attribute "tensor"',
     "float(tensor).shape": '"float" has no attribute "shape"',
 }
 

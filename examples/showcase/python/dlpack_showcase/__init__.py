@@ -1,6 +1,18 @@
 """Rust structs as arrays of every library, without a copy."""
 
-from ._native import Batch, CartPole, Image, PointCloud, Recording, Samples, Tensor, Trace, brightness, inspect
+from ._native import (
+    Batch,
+    CartPole,
+    Image,
+    PointCloud,
+    Recording,
+    Samples,
+    Tensor,
+    Trace,
+    brightness,
+    inspect,
+    mirrored,
+)
 
 __all__ = [
     "Batch",
@@ -13,4 +25,5 @@ __all__ = [
     "Trace",
     "brightness",
     "inspect",
+    "mirrored",
 ]
