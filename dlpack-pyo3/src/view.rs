@@ -14,6 +14,7 @@
 //! | `leased` | how each is made of an argument |
 //! | `needs` | what an argument has to be, and the `TypeError` for an argument that does not meet that |
 //! | `records` | views of structured arrays |
+//! | `slices` | `as_slice` and `as_mut_slice`, which do not compile without a promise |
 //! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
 //! | `device` | arrays in the memory of a GPU, for `cudarc` |
 //! | `live` | the views that are alive on each thread: what is written overlaps no other argument |
@@ -28,11 +29,13 @@ mod live;
 mod needs;
 mod options;
 mod records;
+mod slices;
 mod table;
 
 #[cfg(feature = "cudarc")]
 pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use options::{Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
+pub use slices::Promised;
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};

@@ -1,6 +1,8 @@
 //! Options of a view, besides element type and rank.
 #![expect(unsafe_code, reason = "a promise is an unsafe trait")]
 
+use crate::view::options::sealed::{No, OrPromised, Yes};
+
 /// Requirements of a [`View`](crate::View) besides element type and rank: none (`()`), [`Contiguous`], [`Convert`],
 /// [`MayOverlap`], a [`Promise`], or a tuple of these.
 pub trait Options: sealed::Options {}
@@ -147,10 +149,40 @@ pub(crate) mod sealed {
         const MAY_OVERLAP: bool = false;
         /// The user promised that no other code accesses the memory.
         const PROMISE: bool = false;
+        /// `PROMISE` as a type, for bounds: [`Yes`] or [`No`].
+        type Promised: OrPromised;
+    }
+
+    /// The options contain a promise.
+    #[derive(Debug)]
+    pub struct Yes;
+
+    /// The options contain no promise.
+    #[derive(Debug)]
+    pub struct No;
+
+    pub trait IsPromised {}
+
+    impl IsPromised for Yes {}
+
+    /// Whether one of two options is a promise.
+    pub trait OrPromised {
+        type Or<Other: OrPromised>: OrPromised;
+    }
+
+    impl OrPromised for Yes {
+        type Or<Other: OrPromised> = Self;
+    }
+
+    impl OrPromised for No {
+        type Or<Other: OrPromised> = Other;
     }
 }
 
-impl sealed::Options for () {}
+impl sealed::Options for () {
+    type Promised = No;
+}
+
 impl sealed::InPlace for () {}
 impl sealed::InPlace for Contiguous {}
 impl sealed::InPlace for MayOverlap {}
@@ -159,18 +191,27 @@ impl<P: Promise> sealed::InPlace for P {}
 
 impl sealed::Options for Contiguous {
     const CONTIGUOUS: bool = true;
+    type Promised = No;
 }
 
 impl sealed::Options for Convert {
     const CONVERT: bool = true;
+    type Promised = No;
 }
 
 impl sealed::Options for MayOverlap {
     const MAY_OVERLAP: bool = true;
+    type Promised = No;
 }
 
 impl<P: Promise> sealed::Options for P {
     const PROMISE: bool = true;
+    type Promised = Yes;
+}
+
+macro_rules! or_promised {
+    ($last:ident) => { $last::Promised };
+    ($first:ident $($rest:ident)+) => { <$first::Promised as OrPromised>::Or<or_promised!($($rest)+)> };
 }
 
 macro_rules! tuples {
@@ -180,6 +221,7 @@ macro_rules! tuples {
             const CONVERT: bool = false $(|| $option::CONVERT)+;
             const MAY_OVERLAP: bool = false $(|| $option::MAY_OVERLAP)+;
             const PROMISE: bool = false $(|| $option::PROMISE)+;
+            type Promised = or_promised!($($option)+);
         }
 
         impl<$($option: sealed::InPlace),+> sealed::InPlace for ($($option,)+) {}

@@ -84,7 +84,7 @@ mod bench_ours {
         WithOffset, WithStrides,
     };
     #[pymodule_export]
-    use super::lists::{Settable, arrays, frames, jax, ranks, tensor, torch};
+    use super::lists::{Settable, Tape, arrays, frames, jax, ranks, tensor, torch};
     #[pymodule_export]
     use super::takes::{
         any_rank, copy_f32, copy_f64, copy_u8, give, import_f32, import_f64, import_u8, largest,

@@ -1,7 +1,8 @@
-//! Lists of arrays, attributes that are set, and tensors of no class.
+//! Lists of arrays and of records, attributes that are set, and tensors of no class.
 
 use dlpack_pyo3::{
-    DLPack, Exported, Jax, Numpy, Torch, View, dlpack_core::ndarray::ArrayD, dlpack_pymethods,
+    DLPack, Exported, Jax, Numpy, Record, Torch, View, dlpack_core::ndarray::ArrayD,
+    dlpack_pymethods,
 };
 use pyo3::prelude::*;
 
@@ -46,6 +47,38 @@ impl Settable {
     fn new(len: usize) -> Self {
         Self {
             pixels: vec![0.0; len],
+        }
+    }
+}
+
+#[derive(Record, Clone, Copy)]
+#[repr(C)]
+pub struct Trade {
+    price: f64,
+    size: u32,
+    bid: bool,
+}
+
+/// A structured array to NumPy, of 16 bytes a record.
+#[pyclass(frozen)]
+#[derive(DLPack)]
+pub struct Tape {
+    #[dlpack(columns)]
+    trades: Vec<Trade>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Tape {
+    #[new]
+    fn new(count: usize) -> Self {
+        let trade = Trade {
+            price: 1.5,
+            size: 1,
+            bid: true,
+        };
+        Self {
+            trades: vec![trade; count],
         }
     }
 }
