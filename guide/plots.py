@@ -38,6 +38,8 @@ WHY = {
     "from-dlpack": "It makes fewer checks.",
     "asarray": "rust-numpy's class stores a NumPy array and returns it; NumPy owns the elements. Ours exports through the buffer "
     "protocol, which needs one more object until the last buffer is released.",
+    "records": "Nearly all of the time NumPy parses the format, in Python. Ours names the padding at the end of a record, which NumPy reads as one more "
+    "field; that of its own array leaves it to the rules of C.",
     "copy-out": "NumPy copies its own array, without a protocol in between. Large copies are bound by memory.",
     "call": "It makes fewer checks: ours also guards against two views of one memory, and accepts arrays of every library.",
     "call-any": "A view of any rank keeps shape and strides on the heap; a view of fixed rank keeps them inline.",

@@ -117,6 +117,14 @@ def asarray(m, nbytes):
     return runs | {name: loop("f(obj.array)", some, f=m.NumPy.asarray) for name, some in held.items()}
 
 
+def records(m, nbytes):
+    """Of records of 16 bytes. NumPy parses the format of both buffers."""
+    tape = m.ours.Tape(nbytes // 16)
+    array = m.NumPy.asarray(tape).copy()
+    made = {"ours": tape, "memoryview": memoryview(array)}
+    return {name: loop("f(obj)", some, f=m.NumPy.asarray) for name, some in made.items()}
+
+
 def copy_out(m, nbytes):
     """Who cannot be asked for a copy makes an array of which a copy is made."""
     runs = {}
@@ -336,6 +344,7 @@ SWEEPS = {
     "table": Sweep("export and release through the C exchange table", "rank", RANKS, table),
     "from-dlpack": Sweep("`np.from_dlpack(obj)`", "bytes", BYTES, from_dlpack),
     "asarray": Sweep("`np.asarray(obj)`", "bytes", BYTES, asarray),
+    "records": Sweep("`np.asarray(obj)` of a list of records", "bytes", BYTES, records),
     "copy-out": Sweep("`np.from_dlpack(obj, copy=True)`", "bytes", BYTES, copy_out),
     "call": Sweep("a call with a NumPy array", "rank", RANKS, call),
     "call-any": Sweep("a call with a NumPy array, of a function for any rank", "rank", RANKS, call_any),

@@ -61,7 +61,7 @@ use crate::DataType;
     message = "`{Self}` is not a DLPack element type",
     label = "no DLPack data type describes `{Self}`",
     note = "elements are the integers, the floats, `bool`, arrays `[T; N]` of them, and with the feature of the same name the types of `half`, `num-complex`, `microfloat` and `glam`, of the version that is re-exported, such as `dlpack_core::half`; a type parameter is one with the bound `Element`",
-    note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`",
+    note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`, and a list of them is returned as `dlpack_pyo3::Numpy<Records<T>>`",
     note = "each row of a `Vec<Vec<T>>` is a separate allocation: store all elements in one `Vec<T>`, and declare the shape in a struct with `#[derive(DLPack)]`"
 )]
 pub unsafe trait Element: Sized + Send + Sync + 'static + sealed::Element {

@@ -1,7 +1,7 @@
 //! `dlpack_core::abi` against the numbers of the real dlpack.h and against a C compiler (ABI-01 to ABI-12).
 //!
 //! Three descriptions of the same ABI meet here: the Rust structs, `data/abi.json` (numbers taken from the
-//! real header), and C declarations written below, which a C compiler lays out for the platform at hand.
+//! real header), and `include/dlpack_core.h`, which a C compiler lays out for the platform at hand.
 //! What one of the first two has and the other has not is a failure.
 
 #![cfg_attr(
@@ -370,25 +370,118 @@ fn draft_structs_are_absent() {
     assert!(structs().iter().all(|s| s.name != "DLTensorVersioned"));
 }
 
-/// The declarations of the table as a C header.
-fn header() -> String {
-    use core::fmt::Write;
-    let mut c = String::from("#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n");
+/// The header that C code includes.
+const HEADER: &str = include_str!("../include/dlpack_core.h");
+
+/// The header, from the constants and structs of `abi` and the declarations of the table above.
+fn generated_header() -> String {
+    let mut c = String::from(HEADER_START);
+    for (name, value) in [
+        ("DLPACK_MAJOR_VERSION", DLPACK_MAJOR_VERSION),
+        ("DLPACK_MINOR_VERSION", DLPACK_MINOR_VERSION),
+    ] {
+        c += &format!("#define {name} {value}\n");
+    }
+    c += "\n";
+    for (name, value) in by_value(flags()) {
+        c += &format!("#define {name} UINT64_C({value})\n");
+    }
     for (name, values) in [
         ("DLDeviceType", device_types()),
         ("DLDataTypeCode", type_codes()),
     ] {
-        let values: Vec<_> = values.iter().map(|(n, v)| format!("{n} = {v}")).collect();
-        let values = values.join(", ");
-        writeln!(c, "typedef enum {{ {values} }} {name};").expect("a String takes all");
+        let base = "#ifdef __cplusplus\ntypedef enum : int32_t {\n#else\ntypedef enum {\n#endif\n";
+        c += &format!("\n{base}");
+        for (value, number) in by_value(values) {
+            c += &format!("  {value} = {number},\n");
+        }
+        c += &format!("}} {name};\n");
     }
     for s in structs() {
         let fields: String = s.fields.iter().fold(String::new(), |all, f| {
             format!("{all}  {};\n", f.declaration)
         });
-        writeln!(c, "typedef struct {0} {{\n{fields}}} {0};", s.name).expect("a String takes all");
+        c += &format!("\ntypedef struct {0} {{\n{fields}}} {0};\n", s.name);
     }
-    c
+    c + HEADER_END
+}
+
+const HEADER_START: &str = "\
+/* The structs and constants of DLPack 1.3, for C and C++ code that exchanges tensors with Rust.
+ *
+ * `Managed::into_raw` returns a `DLManagedTensorVersioned *`, and `Managed::from_raw` takes one. The owner of such a pointer calls
+ * `deleter(self)` exactly once. Check `version.major` before any field after `flags` is read. `byte_offset` is added to `data`.
+ *
+ * The names are those of dlpack.h. Code that uses dlpack.h too includes it first; then this file declares nothing.
+ * Written by `UPDATE_EXPECT=1 cargo test -p dlpack-core --test abi`, which compares it with the Rust structs.
+ */
+#ifndef DLPACK_CORE_H
+#define DLPACK_CORE_H
+#ifndef DLPACK_DLPACK_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern \"C\" {
+#endif
+
+";
+
+const HEADER_END: &str = "
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+#endif
+";
+
+fn by_value(values: Values) -> Vec<(String, u64)> {
+    let mut values: Vec<_> = values.into_iter().collect();
+    values.sort_by_key(|(_, value)| *value);
+    values
+}
+
+/// ABI-01 to ABI-09: what C code includes has the constants and fields of the Rust structs.
+#[test]
+fn header_is_that_of_the_structs() {
+    let generated = generated_header();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("include/dlpack_core.h");
+        std::fs::write(path, &generated).expect("the package can be written");
+    } else {
+        assert!(
+            HEADER == generated,
+            "include/dlpack_core.h is out of date; `UPDATE_EXPECT=1 cargo test -p dlpack-core --test abi` writes it"
+        );
+    }
+}
+
+/// Without a C++ compiler only the next test compiles the header.
+#[test]
+fn header_is_also_cpp() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("abi_header.cpp");
+    let code = format!(
+        "{HEADER}\nstatic_assert(sizeof(DLDeviceType) == 4 && sizeof(DLTensor) == {}, \"sizes\");\n",
+        size_of::<DLTensor>()
+    );
+    std::fs::write(&file, code).expect("cargo's temporary directory is writable");
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"];
+    match Command::new(&compiler).args(options).arg(&file).output() {
+        Ok(run) => assert!(
+            run.status.success(),
+            "{}",
+            String::from_utf8_lossy(&run.stderr)
+        ),
+        Err(error) => eprintln!("SKIPPED: no C++ compiler ({compiler}: {error})"),
+    }
+}
+
+/// The start of a program. The second inclusion declares nothing.
+fn header() -> String {
+    format!("{HEADER}\n{HEADER}\n#include <stdio.h>\n")
 }
 
 /// Compiles C, or says that it cannot: no compiler is a skip, an error of the compiler is a failure.

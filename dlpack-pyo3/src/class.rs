@@ -220,7 +220,7 @@ fn define_all<'py>(
     if parts.iterable {
         iterable::define_iteration_methods(class, parts.over)?;
     }
-    buffers.define_on(class)?;
+    buffers.define_on(class, parts.over)?;
     table.install_on_class(class)
 }
 
@@ -415,6 +415,7 @@ impl<T: Exports> Class<T> {
 
 impl<T: ExportsTensors> Class<T> {
     pub const TENSORS: TensorNames<T> = TensorNames::new();
+    pub const TENSOR_NAMES: &'static [&'static str] = T::NAMES;
 }
 
 impl<T: Imports> Class<T> {
@@ -436,6 +437,7 @@ pub trait ClassDefaults {
     type Class;
     const TENSOR: Missing = Missing;
     const TENSORS: Missing = Missing;
+    const TENSOR_NAMES: &'static [&'static str] = &[];
     const IMPORT: Protocol<Self::Class> = Protocol::new();
     /// Never called: `reduce`, which generated code names next to this constant, does not compile for the class.
     const RESTORE: Restore<Self::Class> = |_, _, _| unreachable!("this never compiled");
@@ -490,11 +492,3 @@ impl<T, B> Attached<IsClass, T> for (Protocol<T>, B) {}
 
 #[doc(hidden)]
 pub fn attached<Kind, A: Attached<Kind, T>, T: ?Sized>(_: Kind, _: A) {}
-
-/// The body of methods that exist for type stubs only: evaluating the class attribute replaces them before they can be called.
-#[doc(hidden)]
-pub fn placeholder<T, R>(_: &Bound<'_, T>) -> PyResult<R> {
-    Err(pyo3::exceptions::PySystemError::new_err(
-        "the class was made without its class attribute `__dlpack_tensors__`",
-    ))
-}

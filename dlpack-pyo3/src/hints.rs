@@ -1,5 +1,8 @@
 //! What type stubs say of arguments and results; see the feature `stubs`.
 
+use core::marker::PhantomData;
+
+use dlpack_core::{DLPack, DataType};
 use pyo3::inspect::{PyClassNameStaticExpr, PyStaticConstant, PyStaticExpr};
 use pyo3::{IntoPyObject, prelude::*, type_hint_identifier, type_hint_subscript, type_hint_union};
 
@@ -45,8 +48,54 @@ macro_rules! results {
 results! {
     /// What `__dlpack__` gives. PyO3 says `types.CapsuleType`, which Python has from 3.13 on.
     Capsule: type_hint_identifier!("typing_extensions", "CapsuleType");
-    /// What `__array__` gives.
-    Array: NDARRAY;
+    /// What `__buffer__` gives.
+    Memoryview: type_hint_identifier!("builtins", "memoryview");
+}
+
+/// What `__array__` of a class gives: an array of the class's data type, if its types tell it.
+pub struct ArrayOf<T>(PhantomData<fn() -> T>);
+
+impl<'py, T: DLPack> IntoPyObject<'py> for ArrayOf<T> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    const OUTPUT_TYPE: PyStaticExpr = ndarray_of(T::EXTRAS.facts.dtype());
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        Ok(py.None().into_bound(py))
+    }
+}
+
+macro_rules! arrays {
+    ($($dtype:ident: $name:literal;)*) => {
+        /// The type of a NumPy array of this data type; of any, if it is known only at run time or is none of NumPy's own.
+        const fn ndarray_of(dtype: Option<DataType>) -> PyStaticExpr {
+            match dtype {
+                $(Some(DataType::$dtype) => type_hint_subscript!(
+                    type_hint_identifier!("numpy.typing", "NDArray"),
+                    type_hint_identifier!("numpy", $name)
+                ),)*
+                _ => NDARRAY,
+            }
+        }
+    };
+}
+arrays! {
+    BOOL: "bool_";
+    I8: "int8";
+    I16: "int16";
+    I32: "int32";
+    I64: "int64";
+    U8: "uint8";
+    U16: "uint16";
+    U32: "uint32";
+    U64: "uint64";
+    F16: "float16";
+    F32: "float32";
+    F64: "float64";
+    C64: "complex64";
+    C128: "complex128";
 }
 
 /// The names of tensors.

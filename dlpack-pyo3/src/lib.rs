@@ -135,7 +135,7 @@
 //!   at the methods: `Vec<Trade>` needs `Trade`, not `type Trades = Vec<Trade>`.
 //! - `#[dlpack_pymethods]` looks for the derives of this crate: use [`Protocol`] for a class whose [`DLPack`] is written by hand,
 //!   and do not make a class a record as well.
-//! - A tensor of a field with `#[pyo3(get)]` would appear twice: write a `#[getter]` instead.
+//! - A field with `#[pyo3(get)]` cannot be a tensor of the same name: remove `get`, or name the tensor by `tensor(name = "..")`.
 //!
 //! The feature does not change the code that runs, but compiling takes longer.
 //!

@@ -14,6 +14,7 @@
 //! | `leased` | how each is made of an argument |
 //! | `needs` | what an argument has to be, and the `TypeError` for an argument that does not meet that |
 //! | `records` | views of structured arrays |
+//! | `slices` | `as_slice` and `as_mut_slice`, which do not compile without a promise |
 //! | `options` | what a view may ask beside type and rank, and the promise that a crate can give |
 //! | `device` | arrays in the memory of a GPU, for `cudarc` |
 //! | `live` | the views that are alive on each thread: what is written overlaps no other argument |
@@ -28,11 +29,13 @@ mod live;
 mod needs;
 mod options;
 mod records;
+mod slices;
 mod table;
 
 #[cfg(feature = "cudarc")]
 pub use device::{DeviceView, DeviceViewDyn, DeviceViewMut, DeviceViewMutDyn};
 pub use options::{AsBytes, Contiguous, Convert, InPlace, MayOverlap, Options, Promise};
+pub use slices::Promised;
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -279,10 +282,12 @@ macro_rules! reading_views {
             ///
             /// # Errors
             ///
-            /// [`Error::MayChange`] without a `Promise`, unless the tensor is proven to be exclusively ours; elements that are not
-            /// contiguous in C order, an address that is not aligned for `T`, or a byte that is not a valid `bool`;
-            /// [`Error::OutOfMemory`]. The view is then dropped.
-            pub fn into_slice(self) -> Result<OwnedSlice<T>, Error> {
+            /// Elements that are not contiguous in C order, an address that is not aligned for `T`, or a byte that is not a valid
+            /// `bool`; [`Error::OutOfMemory`]. The view is then dropped.
+            pub fn into_slice(self) -> Result<OwnedSlice<T>, Error>
+            where
+                O: Promised,
+            {
                 OwnedSlice::new(self, |view| view.as_slice())
             }
         }

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 fn main() {
     println!("cargo::rerun-if-changed=src/tensor.c");
+    println!("cargo::rerun-if-changed=../../dlpack-core/include/dlpack_core.h");
     println!("cargo::rerun-if-env-changed=CC");
     println!("cargo::rustc-check-cfg=cfg(has_c)");
 
@@ -21,6 +22,7 @@ fn main() {
             "-Werror",
             "-O1",
             "-fPIC",
+            "-I../../dlpack-core/include",
             "-c",
             "src/tensor.c",
             "-o",

@@ -16,7 +16,7 @@ use crate::element::{Element, Plain, Source, axes::Axes, sealed};
     message = "`{Self}` is not a DLPack element type",
     label = "no DLPack data type describes `{Self}`",
     note = "elements are the integers, the floats, `bool`, arrays `[T; N]` of them, and with the feature of the same name the types of `half`, `num-complex`, `microfloat` and `glam`; a type parameter is one with the bound `Element`",
-    note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`"
+    note = "a `#[repr(C)]` struct of equal scalars becomes one with `#[derive(Element)]`; one of different scalars is exported by column, with `#[derive(Record)]` and `#[dlpack(columns)]`, and a list of them is returned as `dlpack_pyo3::Numpy<Records<T>>`"
 )]
 pub trait Homogeneous: Sized + Send + Sync + 'static {
     /// The scalar of every field.

@@ -120,6 +120,12 @@ impl Facts {
         }
     }
 
+    /// The data type, if it is the same for all values.
+    #[must_use]
+    pub const fn dtype(self) -> Option<DataType> {
+        self.dtype
+    }
+
     /// Whether the data is certain to be in host memory.
     #[must_use]
     pub const fn is_on_host(self) -> bool {

@@ -21,7 +21,9 @@ pub(crate) fn of_class(ident: &Ident, plan: &Plan<'_>) -> TokenStream {
         let rows = ty::type_of_rows(field.ty)?;
         Some(quote!([#rows]))
     });
-    define_inventory(ident, &quote!(#tensor #(#named)* #(#rows)*))
+    let is_list = tensor.is_none() && plan.tensors.is_empty() && plan.columns.len() == 1;
+    let records = is_list.then(|| quote!(records));
+    define_inventory(ident, &quote!(#tensor #records #(#named)* #(#rows)*))
 }
 
 pub(crate) fn of_record(ident: &Ident, columns: &[&Field<'_>]) -> TokenStream {

@@ -196,6 +196,31 @@ impl Block {
             || self.body.stream().into_iter().any(says)
     }
 
+    /// The getters of the block: the name in Python, and the name of the function.
+    pub(crate) fn getters(&self) -> Vec<(String, Ident)> {
+        let mut attrs: Vec<Group> = Vec::new();
+        let mut found = Vec::new();
+        let mut trees = self.body.stream().into_iter().peekable();
+        while let Some(tree) = trees.next() {
+            match (&tree, trees.peek()) {
+                (hash, Some(TokenTree::Group(list))) if is_punct(hash, '#') => {
+                    attrs.push(list.clone())
+                }
+                (TokenTree::Ident(word), Some(TokenTree::Ident(own))) if word == "fn" => {
+                    found
+                        .extend(python_name_of_getter(&attrs, own).map(|name| (name, own.clone())));
+                }
+                // The body of a method, or the end of another item.
+                (TokenTree::Group(body), _) if body.delimiter() == Delimiter::Brace => {
+                    attrs.clear()
+                }
+                (end, _) if is_punct(end, ';') => attrs.clear(),
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// Removes the attributes that only `#[pymethods]` understands; returns whether there were any.
     pub(crate) fn remove_inert(&mut self) -> bool {
         let (body, found) = without_inert(&self.body, true);
@@ -274,6 +299,40 @@ fn find_attr_name(attr: &TokenStream, name: &str) -> Option<Ident> {
         }
     }
     last.filter(|last| last == name)
+}
+
+/// The name in Python of a function with these attributes, if it is a getter.
+fn python_name_of_getter(attrs: &[Group], function: &Ident) -> Option<String> {
+    let getter = attrs
+        .iter()
+        .find(|attr| find_attr_name(&attr.stream(), "getter").is_some())?;
+    let text_of = |list: &Group| {
+        let text = list
+            .stream()
+            .into_iter()
+            .last()
+            .map(|tree| tree.to_string());
+        text.map(|text| text.trim_matches('"').trim_start_matches("r#").to_owned())
+    };
+    let argument = getter.stream().into_iter().find_map(|tree| match tree {
+        TokenTree::Group(list) => text_of(&list),
+        _ => None,
+    });
+    let renamed = attrs.iter().find_map(|attr| {
+        find_attr_name(&attr.stream(), "pyo3")?;
+        attr.stream().into_iter().find_map(|tree| match tree {
+            TokenTree::Group(list) => {
+                let named = list.stream().into_iter().next();
+                let is_name = named.is_some_and(|tree| is_word(&tree, "name"));
+                is_name.then(|| text_of(&list)).flatten()
+            }
+            _ => None,
+        })
+    });
+    let function = function.to_string();
+    let function = function.trim_start_matches("r#");
+    let own = || function.strip_prefix("get_").unwrap_or(function).to_owned();
+    Some(argument.or(renamed).unwrap_or_else(own))
 }
 
 /// The string in `#[pyo3(name = "..")]`, if it is `name`.

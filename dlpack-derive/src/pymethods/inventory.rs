@@ -15,6 +15,8 @@ use syn::parse::Parser;
 pub(crate) struct Inventory {
     /// The object itself is a tensor.
     pub(crate) tensor: bool,
+    /// The object is a list of records, which lends a buffer.
+    pub(crate) records: bool,
     /// The names of the tensors, with the doc comment of each.
     pub(crate) named: Vec<(String, String)>,
 }
@@ -61,17 +63,18 @@ impl Answer {
             });
         };
         let tensor = inventory.tensor.then(|| quote!(tensor));
+        let records = inventory.records.then(|| quote!(records));
         let named = inventory
             .named
             .iter()
             .map(|(name, doc)| quote!((#name, #doc)));
         Some(Self::Ask(quote! {
-            #row! { [#to] { #tensor #(#named)* #([#rows])* } (#options) #item }
+            #row! { [#to] { #tensor #records #(#named)* #([#rows])* } (#options) #item }
         }))
     }
 }
 
-/// Reads the entries of an inventory: `tensor`, `("name", "doc")` and `[path::of::Rows]`.
+/// Reads the entries of an inventory: `tensor`, `records`, `("name", "doc")` and `[path::of::Rows]`.
 fn read_entries(
     entries: TokenStream,
     inventory: &mut Inventory,
@@ -88,6 +91,7 @@ fn read_entries(
                 let mut texts = texts.iter().map(LitStr::value);
                 inventory.named.push((texts.next()?, texts.next()?));
             }
+            TokenTree::Ident(word) if word == "records" => inventory.records = true,
             _ => inventory.tensor = true,
         }
     }

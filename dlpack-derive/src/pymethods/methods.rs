@@ -120,7 +120,9 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         let k = options.krate.private(Span::call_site());
         block.find_pyo3(&quote!(#k::methods));
         return if cx.check().is_some() {
-            block.with_items(items)
+            let checks = getter_checks(options, &block);
+            let block = block.with_items(items);
+            quote!(#block #checks)
         } else {
             block.with_items(bare_constant(options, &block).unwrap_or_default())
         };
@@ -153,6 +155,23 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
     }
     let (ty, item) = (&block.self_ty, block.with_items(TokenStream::new()));
     quote!(#item impl #ty { #constant })
+}
+
+/// Checks that no getter of the block hides a tensor: the compiler knows their names when it has expanded the derive.
+fn getter_checks(options: &Options<'_>, block: &Block) -> TokenStream {
+    let ty = &block.self_ty;
+    let checks = block.getters().into_iter().map(|(name, function)| {
+        let at = function.span();
+        let k = options.krate.private(at);
+        quote_spanned! {at=>
+            const _: () = {
+                #[allow(unused_imports)]
+                use #k::ClassDefaults as _;
+                #k::reject_hidden_tensor(#k::Class::<#ty>::TENSOR_NAMES, #name);
+            };
+        }
+    });
+    checks.collect()
 }
 
 /// Reports an error at the attribute itself, as the missing attribute has no tokens.
@@ -249,6 +268,14 @@ fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
         }
         shown.retain(|(name, _)| block.find_name(name).is_none());
     }
+    let has_buffer = |name| block.find_name(name).is_some();
+    if (inventory.tensor || inventory.records)
+        && !["__buffer__", "__getbuffer__"]
+            .iter()
+            .any(|name| has_buffer(name))
+    {
+        shown.push(("__buffer__", buffer_placeholder));
+    }
     over.extend(shown.iter().map(|(name, _)| name));
     let attribute = Some(quote!(#[classattr]));
     let mut items = class_constant(options, &block.self_ty, attribute, &over);
@@ -327,7 +354,21 @@ fn array_placeholder(options: &Options<'_>) -> TokenStream {
             slf: &#k::pyo3::Bound<'_, Self>,
             dtype: #k::Option<&#k::pyo3::Bound<'_, #k::pyo3::PyAny>>,
             copy: #k::Option<::core::primitive::bool>,
-        ) -> #k::pyo3::PyResult<#k::Array> {
+        ) -> #k::pyo3::PyResult<#k::ArrayOf<Self>> {
+            #k::placeholder(slf)
+        }
+    }
+}
+
+/// A placeholder for `__buffer__`, which only Python 3.12 calls. Type checkers know buffers of every version by it.
+fn buffer_placeholder(options: &Options<'_>) -> TokenStream {
+    let k = options.krate.private(Span::call_site());
+    quote! {
+        #[pyo3(signature = (flags, /))]
+        fn __buffer__(
+            slf: &#k::pyo3::Bound<'_, Self>,
+            flags: ::core::primitive::i32,
+        ) -> #k::pyo3::PyResult<#k::Memoryview> {
             #k::placeholder(slf)
         }
     }

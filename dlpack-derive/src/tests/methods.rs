@@ -154,7 +154,7 @@ fn derives_leave_an_inventory() {
         "my::Rows<Row>",
     ] {
         let source = format!("struct A {{ #[dlpack(columns)] rows: {rows} }}");
-        assert_eq!(left(Derive::DLPack, &source), "[Row]", "{rows}");
+        assert_eq!(left(Derive::DLPack, &source), "records[Row]", "{rows}");
     }
     let item = syn::parse_str("struct A(Vec<f32>);").expect("the test's own item parses");
     let of_core = crate::try_derive(Derive::DLPack, &item, true, &Ctxt::new(Root::Core));

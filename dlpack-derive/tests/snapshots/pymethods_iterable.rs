@@ -17,7 +17,7 @@ impl Image {
                 ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
             )
             .iterable()
-            .over(&["__array__", "__iter__"])
+            .over(&["__array__", "__iter__", "__buffer__"])
     };
     #[pyo3(
         signature = (*, stream = None, max_version = None, dl_device = None, copy = None)
@@ -52,7 +52,9 @@ impl Image {
             >,
         >,
         copy: ::dlpack_pyo3::__private::Option<::core::primitive::bool>,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Array> {
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
+        ::dlpack_pyo3::__private::ArrayOf<Self>,
+    > {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     fn __iter__<'py>(
@@ -60,6 +62,13 @@ impl Image {
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
         ::dlpack_pyo3::__private::Tensors<'py>,
     > {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
+    #[pyo3(signature = (flags, /))]
+    fn __buffer__(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+        flags: ::core::primitive::i32,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Memoryview> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     fn __len__(&self) -> usize {

@@ -38,3 +38,27 @@ impl Batch {
     #[getter]
     fn get_mask(&self) {}
 }
+const _: () = {
+    #[allow(unused_imports)]
+    use ::dlpack_pyo3::__private::ClassDefaults as _;
+    ::dlpack_pyo3::__private::reject_hidden_tensor(
+        ::dlpack_pyo3::__private::Class::<Batch>::TENSOR_NAMES,
+        "own",
+    );
+};
+const _: () = {
+    #[allow(unused_imports)]
+    use ::dlpack_pyo3::__private::ClassDefaults as _;
+    ::dlpack_pyo3::__private::reject_hidden_tensor(
+        ::dlpack_pyo3::__private::Class::<Batch>::TENSOR_NAMES,
+        "type",
+    );
+};
+const _: () = {
+    #[allow(unused_imports)]
+    use ::dlpack_pyo3::__private::ClassDefaults as _;
+    ::dlpack_pyo3::__private::reject_hidden_tensor(
+        ::dlpack_pyo3::__private::Class::<Batch>::TENSOR_NAMES,
+        "mask",
+    );
+};

@@ -17,7 +17,7 @@ impl Image {
                 ::dlpack_pyo3::__private::Class::<Self>::IMPORT,
             )
             .info()
-            .over(&["mask", "__array__"])
+            .over(&["mask", "__array__", "__buffer__"])
             .arrays("numpy")
     };
     #[pyo3(
@@ -66,7 +66,16 @@ impl Image {
             >,
         >,
         copy: ::dlpack_pyo3::__private::Option<::core::primitive::bool>,
-    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Array> {
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<
+        ::dlpack_pyo3::__private::ArrayOf<Self>,
+    > {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
+    #[pyo3(signature = (flags, /))]
+    fn __buffer__(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+        flags: ::core::primitive::i32,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::__private::Memoryview> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
     #[getter(r#mask)]

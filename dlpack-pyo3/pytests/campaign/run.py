@@ -1,10 +1,11 @@
 """Plays all campaigns, one more at a time than there are processors, and writes what came of them down as a table.
 
-usage: python run.py [--scale short|full|long] [--play WORD] --python INTERPRETER MODULE .. [--debug INTERPRETER MODULE]
+usage: python run.py [--scale short|full|long] [--play WORD] --python INTERPRETER MODULE .. [--debug INTERPRETER MODULE] [--address INTERPRETER MODULE LIBRARY]
   --scale    how many of each: seconds, what the project asks for, or five times that
   --play     only what has the word in its name: a file of this folder, or `core` and `races`, which need no Python
   --python   an interpreter, and the folder of our module for it
   --debug    the same for a debug build of CPython, on which the threads and the round trips are played besides
+  --address  an interpreter, our module built with AddressSanitizer, and the library of that: the records are played besides
 
 The table is spec/campaign.md. A part of the campaigns, or a short form of them, is not written there.
 """
@@ -25,9 +26,13 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
 # How many campaigns each file has. Longest first: the others fill the gaps.
 FILES = {"endings": 3, "trips": 1, "threads": 1, "differential": 1, "waits": 1, "memory": 1, "keepers": 1}
-FILES |= {"tensors": 2, "panics": 1, "arguments": 1, "consumers": 2}
+FILES |= {"tensors": 2, "panics": 1, "arguments": 1, "consumers": 2, "records": 2}
 # A debug build notices a count of references that is changed without the GIL; it is slower, and sees that in any of them.
 DEBUG = {"trips": {"full": 1_000_000, "long": 5_000_000}, "threads": {"full": 1_000_000, "long": 5_000_000}}
+# The address of each field comes from a layout, so a wrong one reads outside of an allocation.
+ADDRESS = ["records"]
+# The interpreter never frees all of its own memory, so leaks are not reported.
+ADDRESS_OPTIONS = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096"
 # How many tests `races` has.
 RACES = 2
 CORE = {"crafted tensors", "lying implementations"}
@@ -81,7 +86,7 @@ def version_of(python):
     return output(python, "-c", f"import platform, sys; print({words})")
 
 
-def play(name, python, module, args, **more):
+def play(name, python, module, args, on=None, **more):
     """A file of campaigns in a process of its own: the results, and one more if it dies or has others than it should."""
     path = os.pathsep.join([module, str(HERE.parent / "tests")])
     command, env = [python, HERE / f"{name}.py", args.scale], environment(PYTHONPATH=path, **more)
@@ -111,7 +116,7 @@ def play(name, python, module, args, **more):
     elif len(results) != FILES[name]:
         note = f"{len(results)} campaigns where {FILES[name]} are planned"
         results.append({**NOTHING, "campaign": name, "note": note})
-    return [{**result, "on": version_of(python)} for result in results]
+    return [{**result, "on": on or version_of(python)} for result in results]
 
 
 def core(where, words, args, **env):
@@ -203,6 +208,12 @@ def jobs(args):
             more = {"DLPACK_CASES": str(cases[args.scale])} if args.scale in cases else {}
             if args.play in name:
                 found.append(lambda name=name, more=more: play(name, python, module, args, **more))
+    for python, module, library in args.address:
+        more = {"LD_PRELOAD": library, "ASAN_OPTIONS": ADDRESS_OPTIONS, "PYTHONMALLOC": "malloc"}
+        more["on"] = f"{version_of(python)}, AddressSanitizer"
+        for name in ADDRESS:
+            if args.play in name:
+                found.append(lambda name=name, python=python, module=module, more=more: play(name, python, module, args, **more))
     return found
 
 
@@ -231,6 +242,7 @@ def main():
     parser.add_argument("--play", default="", metavar="WORD")
     parser.add_argument("--python", nargs=2, action="append", default=[], metavar=("INTERPRETER", "MODULE"))
     parser.add_argument("--debug", nargs=2, action="append", default=[], metavar=("INTERPRETER", "MODULE"))
+    parser.add_argument("--address", nargs=3, action="append", default=[], metavar=("INTERPRETER", "MODULE", "LIBRARY"))
     args = parser.parse_args()
     results = []
     # More than half of the time the processes of `endings` wait for their end.

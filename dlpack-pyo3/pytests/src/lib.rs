@@ -100,7 +100,9 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
-    use crate::several::{Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables};
+    use crate::several::{
+        Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables, create_hidden_class,
+    };
     #[pymodule_export]
     use crate::slices::slices;
     #[pymodule_export]

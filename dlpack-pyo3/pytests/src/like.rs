@@ -3,6 +3,7 @@
 /// Each function takes a `Prototype`.
 #[pyo3::pymodule(submodule)]
 pub(crate) mod like {
+    use dlpack_pyo3::array::ArrayMut;
     use dlpack_pyo3::view::MayOverlap;
     use dlpack_pyo3::{
         Convert, DLPack, Like, Managed, Prototype, Shaped, SharedBuffer, View, ViewDyn, ViewMut,
@@ -106,12 +107,13 @@ pub(crate) mod like {
         Ok(scalar)
     }
 
-    /// Allocated, filled, and dropped; the error of a slice.
+    /// Allocated, filled, and dropped; the error of a slice, which core's array gives.
     #[pyfunction]
     fn dropped(a: Prototype<Bound<'_, PyAny>>) -> PyResult<String> {
         let mut zeros: Like<ViewMut<f32, 1>> = Like::zeros(&a, [8])?;
         zeros.fill(1.0);
-        let error = zeros.as_mut_slice().map(|_| ()).unwrap_err();
+        let array: &mut ArrayMut<f32, [i64; 1]> = &mut zeros;
+        let error = array.as_mut_slice().map(|_| ()).unwrap_err();
         Ok(error.to_string())
     }
 

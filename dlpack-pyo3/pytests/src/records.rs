@@ -137,6 +137,8 @@ layouts! {
     Outers (C) { a: u8, #[dlpack(nested)] inner: [Inner; 2], b: u16, }
     OuterMatrix (C) { a: u8, #[dlpack(nested)] inner: [[Inner; 3]; 2], }
     Deep (C) { #[dlpack(nested)] outer: Outer, #[dlpack(nested)] outers: [Outers; 2], z: bool, }
+    Deeper (C) { #[dlpack(nested)] deep: [Deep; 2], x: u16, }
+    Deepest (C) { a: i8, #[dlpack(nested)] deeper: Deeper, }
     PackedInner (C, packed) { x: f64, y: i8, }
     PackedOuter (C, packed) { a: u8, #[dlpack(nested)] inner: PackedInner, b: u16, }
     PackedPadded (C, packed) { a: u8, #[dlpack(nested)] inner: Inner, b: u16, }

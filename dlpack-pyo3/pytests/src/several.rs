@@ -168,9 +168,26 @@ pub(crate) struct Ledger {
     absent: Option<Vec<f32>>,
     /// The user's own.
     #[pyo3(get)]
-    #[dlpack(tensor)]
     list: Vec<u32>,
     _alive: Alive,
+}
+
+/// PyO3 shows the field, so its tensor could not be seen.
+#[pyclass(frozen, get_all, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Hidden {
+    #[dlpack(tensor)]
+    seen: Vec<u32>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Hidden {}
+
+/// Creates the class, which is in no module because that could not be imported.
+#[pyfunction]
+pub(crate) fn create_hidden_class(py: Python<'_>) -> PyResult<()> {
+    PyModule::new(py, "hidden")?.add_class::<Hidden>()
 }
 
 #[dlpack_pymethods(arrays = "numpy")]

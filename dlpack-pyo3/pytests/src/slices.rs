@@ -75,11 +75,6 @@ pub(crate) mod slices {
     }
 
     #[pyfunction]
-    fn without_promise(array: View<f64, 1>) -> PyResult<usize> {
-        Ok(array.into_slice()?.len())
-    }
-
-    #[pyfunction]
     fn flags(array: View<bool, 1, Undisturbed>) -> PyResult<Vec<u8>> {
         Ok(array.into_slice()?.into_bytes().to_vec())
     }

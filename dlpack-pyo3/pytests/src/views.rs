@@ -6,6 +6,7 @@ pub(crate) mod views {
     use std::sync::{Mutex, PoisonError};
     use std::thread;
 
+    use dlpack_core::array::Array;
     use dlpack_pyo3::view::{Contiguous, Convert, MayOverlap, Promise};
     use dlpack_pyo3::{FromDLPack, Imported, Managed, View, ViewDyn, ViewMut, ViewMutDyn};
     use pyo3::prelude::*;
@@ -205,6 +206,8 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn lent(samples: View<f64, 1>) -> PyResult<f64> {
+        // The method of the view itself does not compile without a promise.
+        let samples: &Array<f64, [i64; 1]> = &samples;
         Ok(samples.as_slice()?.iter().sum())
     }
 

@@ -184,7 +184,7 @@ def test_attributes_are_arrays_of_numpy(numpy):
     assert ledger.times is not ledger.times and numpy.shares_memory(ledger.times, ledger.times)
     assert not ledger.times.flags.writeable
     assert ledger.list == [1, 2]
-    assert sorted(p.Ledger.__dlpack_tensors__) == ["absent", "list", "price", "side", "size", "times"]
+    assert sorted(p.Ledger.__dlpack_tensors__) == ["absent", "price", "side", "size", "times"]
     assert "In order." in p.Ledger.times.__doc__ and "`absent`" in p.Ledger.absent.__doc__
     with pytest.raises(BufferError, match="`absent` is None"):
         ledger.absent
@@ -202,6 +202,16 @@ def test_attributes_are_arrays_of_numpy(numpy):
     del times
     gc.collect()
     assert p.alive() == before
+
+
+def test_a_field_that_hides_its_tensor_is_an_error():
+    """Each time. PyO3 raises an error for the class, with one for the constant as its cause."""
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="initializing class Hidden") as error:
+            p.create_hidden_class()
+        reason = str(error.value.__cause__.__cause__)
+        assert "`Hidden.seen` is an attribute of the class, and hides the tensor `seen`" in reason
+        assert "remove `#[pyo3(get)]`, `get_all` or the method" in reason and "tensor(name" in reason
 
 
 def test_attributes_of_a_library_that_is_not_there(library):

@@ -1,12 +1,10 @@
 """Structured arrays: records as arguments, as results and in classes; what is refused, and who else holds the memory.
 
-`python test_records.py COUNT` compares as many random layouts with NumPy."""
+`campaign/records.py` compares random layouts with NumPy."""
 
 import ctypes
 import gc
 import mmap
-import os
-import random
 import re
 import sys
 import threading
@@ -15,138 +13,10 @@ import dlpack_probe as p
 import pytest
 
 np = pytest.importorskip("numpy")
-CASES = int(os.environ.get("DLPACK_CASES", 1500))
-SEED = int(os.environ.get("DLPACK_SEED", 1))
 
+from layouts import LAYOUTS, TRADE, assert_same, c, filled, packed, padding  # noqa: E402
 
-def c(*fields):
-    """The data type of a struct in C."""
-    return np.dtype(list(fields), align=True)
-
-
-def packed(*fields):
-    return np.dtype(list(fields))
-
-
-def by_two(*fields):
-    names, formats, offsets, at = [], [], [], 0
-    for name, dtype in fields:
-        dtype = np.dtype(dtype)
-        at += -at % min(2, dtype.alignment)
-        names.append(name), formats.append(dtype), offsets.append(at)
-        at += dtype.itemsize
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": at + at % 2})
-
-
-TRADE = c(("price", "f8"), ("size", "u4"), ("bid", "?"))
-INNER = c(("x", "f8"), ("y", "i1"))
-PACKED_INNER = packed(("x", "f8"), ("y", "i1"))
-OUTER = c(("a", "u1"), ("inner", INNER), ("b", "u2"))
-OUTERS = c(("a", "u1"), ("inner", INNER, 2), ("b", "u2"))
-POINT = c(("x", "f4"), ("y", "f4"))
-LAYOUTS = {
-    "Trade": TRADE,
-    "Padded": c(("a", "i1"), ("b", "f8"), ("c", "i1")),
-    "Packed": packed(("a", "i1"), ("b", "f8"), ("c", "i1")),
-    "PackedByTwo": by_two(("a", "i1"), ("b", "f8"), ("c", "i1")),
-    "Aligned": np.dtype({"names": ["a", "b"], "formats": ["u1", "u2"], "offsets": [0, 2], "itemsize": 32}),
-    "One": c(("x", "f8")),
-    "Transparent": c(("x", "i2")),
-    "Byte": c(("x", "u1")),
-    "Bools": c(("a", "?"), ("b", "?", 3), ("c", "?")),
-    "Unsigned": c(("a", "u1"), ("b", "u2"), ("c", "u4"), ("d", "u8")),
-    "Signed": c(("a", "i1"), ("b", "i2"), ("c", "i4"), ("d", "i8")),
-    "Floats": c(("a", "f2"), ("b", "f4"), ("c", "f8")),
-    "Complexes": c(("a", "c8"), ("b", "c16")),
-    "Sizes": c(("a", np.uintp), ("b", np.intp)),
-    "Vector": c(("at", "f4", 3), ("id", "u4")),
-    "Matrix": c(("id", "u2"), ("at", "f8", (2, 3))),
-    "Cube": c(("at", "i2", (4, 3, 2)), ("end", "u1")),
-    "OneByOne": c(("at", "f4", (1, 1))),
-    "Empty": np.dtype(
-        {"names": ["a", "none", "b"], "formats": ["u4", ("f8", 0), "u4"], "offsets": [0, 8, 8], "itemsize": 16}
-    ),
-    "Inner": INNER,
-    "Outer": OUTER,
-    "Outers": OUTERS,
-    "OuterMatrix": c(("a", "u1"), ("inner", INNER, (2, 3))),
-    "Deep": c(("outer", OUTER), ("outers", OUTERS, 2), ("z", "?")),
-    "PackedInner": PACKED_INNER,
-    "PackedOuter": packed(("a", "u1"), ("inner", PACKED_INNER), ("b", "u2")),
-    "PackedPadded": packed(("a", "u1"), ("inner", INNER), ("b", "u2")),
-    "PaddedPacked": np.dtype(
-        {"names": ["a", "inner", "b"], "formats": ["u2", (PACKED_INNER, 2), "f8"], "offsets": [0, 2, 24], "itemsize": 32}
-    ),
-    "OnlyNested": c(("inner", INNER)),
-    "Raw": c(("type", "u1"), ("fn", "f4")),
-    "NotAscii": c(("größe", "f8"), ("数", "u1")),
-    "Gaps": c(("a", "u1"), ("b", "u8"), ("c", "u1"), ("d", "u4"), ("e", "u1"), ("f", "u2"), ("g", "u1")),
-    "TailPadding": c(("a", "u8"), ("b", "u1")),
-    "Long": c(("a", "u1", 300), ("b", "f8")),
-    "Many": c(*((name, "u1") for name in "abcdefghijk"), ("l", "u2")),
-    "Tick": packed(("time", "i8"), ("price", "f4"), ("flags", "u1", 3), ("buy", "?")),
-    "Header": c(("magic", "u1", 4), ("version", "u2"), ("count", "u8")),
-    "Point": POINT,
-    "Body": np.dtype({"names": ["at", "mass"], "formats": [("f4", 2), "f8"], "offsets": [0, 8], "itemsize": 16}),
-    "Bodies": c(("at", POINT, 2), ("mass", "f8")),
-    "SingleNames": c(("T", "f4"), ("x", "f4"), ("B", "u1")),
-    "Underscored": c(("_a", "f4"), ("__b", "u1")),
-}
 OPERATIONS = ["read", "iterate", "contiguous", "promise"]
-
-
-def leaves(dtype, path=()):
-    """The paths of all fields that have none of their own."""
-    base = dtype.base
-    if base.names is None:
-        yield path, base
-        return
-    for name in base.names:
-        yield from leaves(base[name], (*path, name))
-
-
-def leaf(array, path):
-    for name in path:
-        array = array[name]
-    return array
-
-
-def spans(dtype, at=0):
-    """The bytes that fields have, as pairs of start and end."""
-    count = int(np.prod(dtype.shape, dtype=int))
-    base = dtype.base
-    for index in range(count):
-        start = at + index * base.itemsize
-        if base.names is None:
-            yield start, start + base.itemsize
-        else:
-            for name in base.names:
-                yield from spans(base.fields[name][0], start + base.fields[name][1])
-
-
-def padding(dtype):
-    """The bytes that no field has."""
-    fields = {byte for start, end in spans(dtype) for byte in range(start, end)}
-    return [byte for byte in range(dtype.itemsize) if byte not in fields]
-
-
-def filled(dtype, count, seed=SEED):
-    """Records of random bytes, where a `bool` is 0 or 1."""
-    bytes_ = np.random.default_rng(seed).integers(0, 256, count * dtype.itemsize, dtype="u1")
-    array = bytes_.view(dtype) if count else np.zeros(0, dtype)
-    for path, base in leaves(dtype):
-        if base.kind == "b":
-            raw = leaf(array, path).view("u1")
-            raw &= 1
-    return array
-
-
-def assert_same(found, expected):
-    """Equal types and values, bit by bit; padding may differ."""
-    assert found.dtype == expected.dtype
-    assert found.dtype.itemsize == expected.dtype.itemsize and found.shape == expected.shape
-    for path, _ in leaves(expected.dtype):
-        assert leaf(found, path).tobytes() == leaf(expected, path).tobytes(), path
 
 
 def test_each_layout_of_the_module_has_a_data_type_here():
@@ -563,136 +433,6 @@ def test_a_buffer_is_given_as_it_is_asked_for():
         (ctypes.c_char * 32).from_buffer(tape)
 
 
-NUMBERS = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-NUMBERS += ["float16", "float32", "float64", "complex64", "complex128"]
-
-
-class Layouts:
-    """Random layouts, as `Described` takes them, and the data types that NumPy has for them."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-
-    def record(self, depth=0):
-        chance = self.random
-        fields, formats, names, offsets, at = [], [], [], [], chance.choice([0, 0, 0, 1, 5])
-        for index in range(chance.randint(1, 5)):
-            name = chance.choice(["a", "long_name", "T", "x", "größe", "_"]) + str(index)
-            shape = chance.choice([(), (), (), (1,), (3,), (2, 3), (1, 2, 1), (0,)])
-            if depth < 3 and chance.random() < 0.2:
-                size, inner, dtype = self.record(depth + 1)
-                kind = (size, inner)
-            else:
-                kind = chance.choice(NUMBERS)
-                dtype = np.dtype(kind)
-            if chance.random() < 0.5:
-                at += -at % dtype.alignment
-            at += chance.choice([0, 0, 0, 0, 1, 2, 40])
-            fields.append((name, at, kind, list(shape)))
-            names.append(name), offsets.append(at)
-            formats.append((dtype, shape) if shape else dtype)
-            at += dtype.itemsize * int(np.prod(shape, dtype=int))
-        size = max(at + chance.choice([0, 0, 1, 7]), 1)
-        return size, fields, np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
-
-
-def check_random_layouts(cases, seed=SEED):
-    """What NumPy makes of a layout is the data type that NumPy would write for it; the memory is the same."""
-    for case in range(seed, seed + cases):
-        layouts = Layouts(case)
-        size, fields, dtype = layouts.record()
-        count = layouts.random.randint(0, 4)
-        raw = layouts.random.randbytes(size * count)
-        described = p.Described(list(raw), size, fields)
-        found = np.asarray(described)
-        assert found.dtype == dtype, (case, memoryview(described).format, found.dtype, dtype)
-        assert found.shape == (count,) and not found.flags.writeable
-        assert found.tobytes() == raw, case
-        expected = np.frombuffer(raw, dtype) if raw else np.zeros(0, dtype)
-        for path, _ in leaves(dtype):
-            assert leaf(found, path).tobytes() == leaf(expected, path).tobytes(), (case, path)
-
-
-def test_random_layouts():
-    check_random_layouts(CASES)
-
-
-def changed(dtype, chance):
-    """Another data type with one difference, or the same again in another form."""
-    try:
-        return change(dtype, chance)
-    except (ValueError, TypeError):
-        # NumPy has none like this.
-        return dtype
-
-
-def change(dtype, chance):
-    names = list(dtype.names)
-    formats = [dtype.fields[name][0] for name in names]
-    offsets = [dtype.fields[name][1] for name in names]
-    size = dtype.itemsize
-    at = chance.randrange(len(names))
-    what = chance.randrange(9)
-    if what == 0:
-        names[at] += "x"
-    elif what == 1:
-        offsets[at] += chance.choice([-1, 1, 2, 4, 8])
-    elif what == 2:
-        formats[at] = np.dtype(chance.choice([*NUMBERS, "S3", "U1", "M8[s]", "V1", ">f8", ">i2", "=i4", "<u8"]))
-    elif what == 3:
-        size += chance.choice([1, 2, 8])
-    elif what == 4:
-        formats[at] = formats[at].newbyteorder(chance.choice("<>=|"))
-    elif what == 5:
-        formats[at] = np.dtype((formats[at], chance.choice([(1,), (2,), (3,)])))
-    elif what == 6 and len(names) > 1:
-        del names[at], formats[at], offsets[at]
-    elif what == 7 and formats[at].base.names:
-        shape, inner = formats[at].shape, changed(formats[at].base, chance)
-        formats[at] = np.dtype((inner, shape)) if shape else inner
-    elif what == 8:
-        # The fields in another order in the list, where they were in memory.
-        order = list(range(len(names)))
-        chance.shuffle(order)
-        names, formats, offsets = ([things[i] for i in order] for things in (names, formats, offsets))
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
-
-
-def normal(dtype):
-    """All that tells two data types apart, but for the order in which fields are listed."""
-    base = dtype.base
-    if base.names is None:
-        return base.str, base.itemsize, dtype.shape
-    fields = sorted((base.fields[name][1], name, normal(base.fields[name][0])) for name in base.names)
-    return base.itemsize, dtype.shape, tuple(fields)
-
-
-def check_changed_types(cases, seed=SEED):
-    """A data type is taken if and only if it is the one of the layout."""
-    taken = refused = 0
-    for case in range(seed, seed + cases):
-        chance = random.Random(case)
-        name = chance.choice(list(LAYOUTS))
-        dtype = changed(LAYOUTS[name], chance)
-        same = normal(dtype) == normal(LAYOUTS[name])
-        array = np.zeros(2, dtype)
-        try:
-            assert p.on_records(name, "len", array) == 2
-        except TypeError as error:
-            assert not same, (case, name, dtype, str(error))
-            assert "items differ" in str(error), error
-            refused += 1
-        else:
-            assert same, (case, name, dtype)
-            taken += 1
-    return taken, refused
-
-
-def test_random_changes_of_a_type():
-    taken, refused = check_changed_types(CASES)
-    assert taken > CASES // 20 and refused > CASES // 3
-
-
 def test_a_message_is_no_longer_than_its_fields():
     """A data type of many levels."""
     dtype = np.dtype("f8")
@@ -701,9 +441,3 @@ def test_a_message_is_no_longer_than_its_fields():
     with pytest.raises(TypeError) as error:
         p.on_records("Trade", "read", np.zeros(1, dtype))
     assert len(str(error.value)) < 5000 and re.search(r"inside\.inside", str(error.value))
-
-
-if __name__ == "__main__":
-    count = int(sys.argv[1])
-    check_random_layouts(count)
-    print(count, "layouts;", "%d taken, %d refused" % check_changed_types(count))

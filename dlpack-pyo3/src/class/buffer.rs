@@ -21,9 +21,8 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::{PyClass, intern, prelude::*, types::PyType};
 
 use crate::capi::{GetBuffer, PyBuffer, class_attribute, get_buffer};
-use crate::class::tensors::ExportsTensors;
+use crate::class::{define_unless_own, tensors::ExportsTensors};
 use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
-use crate::export::method::define_default_method;
 use crate::handover::{ConsumerRequest, Outcome};
 use crate::import::from_dlpack;
 use crate::keepalive::{
@@ -60,13 +59,18 @@ impl BufferFunctions {
         }
     }
 
-    /// Adds the method or the slot to the class, while PyO3 creates it.
-    pub(super) fn define_on(&self, class: &Bound<'_, PyType>) -> PyResult<()> {
+    /// Adds the method or the slot to the class, while PyO3 creates it. `over` names the attributes that are replaced.
+    pub(super) fn define_on(&self, class: &Bound<'_, PyType>, over: &[&str]) -> PyResult<()> {
         if class.py().version_info() >= (3, 12) {
             let call = ffi::PyMethodDefPointer {
                 PyCFunction: self.method,
             };
-            return define_default_method(class, c"__buffer__", call, ffi::METH_O, BUFFER);
+            return define_unless_own(class, c"__buffer__", call, ffi::METH_O, BUFFER, over);
+        }
+        let placeholder = intern!(class.py(), "__buffer__");
+        if over.contains(&"__buffer__") && class.hasattr(placeholder)? {
+            // These versions of Python have no such method; it is there for type stubs.
+            class.delattr(placeholder)?;
         }
         // Objects of other implementations than CPython have a larger head.
         if size_of::<PyObject>() == 2 * size_of::<usize>() {

@@ -62,3 +62,11 @@ results! {
     /// A NumPy array.
     pub(super) Array: PyAny, crate::hints::NDARRAY;
 }
+
+/// The body of methods that exist for type stubs only: evaluating the class attribute replaces them before they can be called.
+#[doc(hidden)]
+pub fn placeholder<T, R>(_: &Bound<'_, T>) -> PyResult<R> {
+    Err(pyo3::exceptions::PySystemError::new_err(
+        "the class was made without its class attribute `__dlpack_tensors__`",
+    ))
+}

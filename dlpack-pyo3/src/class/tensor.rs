@@ -103,7 +103,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
 impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name is defined by DLPack")]
-    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new().over(&["__array__"]);
+    const __dlpack_c_exchange_api__: Protocol<Self> =
+        Protocol::new().over(&["__array__", "__buffer__"]);
 
     #[cfg(feature = "stubs")]
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -111,9 +112,16 @@ impl Tensor {
         slf: &Bound<'_, Self>,
         dtype: Option<&Bound<'_, PyAny>>,
         copy: Option<bool>,
-    ) -> PyResult<crate::hints::Array> {
+    ) -> PyResult<crate::hints::ArrayOf<Self>> {
         let _ = (dtype, copy);
-        crate::class::placeholder(slf)
+        super::hinted::placeholder(slf)
+    }
+
+    #[cfg(feature = "stubs")]
+    #[pyo3(signature = (flags, /))]
+    fn __buffer__(slf: &Bound<'_, Self>, flags: i32) -> PyResult<crate::hints::Memoryview> {
+        let _ = flags;
+        super::hinted::placeholder(slf)
     }
 
     #[cfg(feature = "stubs")]
@@ -126,12 +134,12 @@ impl Tensor {
         copy: Option<bool>,
     ) -> PyResult<crate::hints::Capsule> {
         let _ = (stream, max_version, dl_device, copy);
-        super::placeholder(slf)
+        super::hinted::placeholder(slf)
     }
 
     #[cfg(feature = "stubs")]
     fn __dlpack_device__(slf: &Bound<'_, Self>) -> PyResult<(i32, i32)> {
-        super::placeholder(slf)
+        super::hinted::placeholder(slf)
     }
 
     /// A tensor over the memory of any DLPack producer or buffer.

@@ -3,6 +3,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 use std::{borrow::Cow, ffi::CString};
 
 use dlpack_core::binding::export_with;
@@ -10,7 +11,7 @@ use dlpack_core::{DLPackTensors, Error, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, prelude::*};
+use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, intern, prelude::*};
 
 use crate::class::{Parts, arrays, buffer, tensor::Tensor};
 use crate::error::{
@@ -47,7 +48,7 @@ pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyTuple>> {
     if T::HAS_RECORDS {
-        buffer::BufferFunctions::for_records::<T>().define_on(class)?;
+        buffer::BufferFunctions::for_records::<T>().define_on(class, parts.over)?;
     }
     install_each(
         class,
@@ -70,8 +71,14 @@ fn install_each<'py>(
     set: Option<ffi::setter>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let py = class.py();
+    let own = class.getattr(intern!(py, "__dict__"))?;
+    // Two threads that use a class for the first time both come here. The second one finds the attributes of the first.
+    let is_first = is_first_call_for(class);
     for (index, name) in names.iter().enumerate() {
         if !parts.over.contains(name) && class.hasattr(*name)? {
+            if is_first && own.contains(*name)? {
+                return Err(hidden_tensor(class, name));
+            }
             continue;
         }
         let mut docs = docs.iter().copied().flatten();
@@ -104,6 +111,36 @@ fn install_each<'py>(
         class.setattr(*name, getter)?;
     }
     PyTuple::new(py, names)
+}
+
+/// The addresses of the classes that have the attributes, or are getting them.
+static CLASSES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Whether this is the first call for a class, or all others failed.
+fn is_first_call_for(class: &Bound<'_, PyType>) -> bool {
+    let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
+    let address = class.as_ptr().addr();
+    let is_first = !classes.contains(&address);
+    if is_first {
+        classes.push(address);
+    }
+    is_first
+}
+
+/// The error for a class that defines an attribute of the name of a tensor. `#[dlpack_pymethods]` sees the getters of one block only.
+#[cold]
+fn hidden_tensor(class: &Bound<'_, PyType>, name: &str) -> PyErr {
+    let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
+    classes.retain(|address| *address != class.as_ptr().addr());
+    drop(classes);
+    let class_name = class
+        .name()
+        .map(|name| name.to_string())
+        .unwrap_or_default();
+    fail!(class.py(), PyAttributeError:
+        "`{class_name}.{name}` is an attribute of the class, and hides the tensor `{name}`: remove `#[pyo3(get)]`, `get_all` or \
+         the method, or give the tensor another name by `tensor(name = \"..\")`")
+    .take_exception(class.py())
 }
 
 unsafe extern "C" fn get<T: ExportsTensors>(
@@ -239,3 +276,25 @@ impl<T: ?Sized> Settable<T> for PhantomData<False> {}
 
 #[doc(hidden)]
 pub fn settable<F: Settable<T>, T: ?Sized>(_: F) {}
+
+/// Panics if a tensor has the name of a getter: Python would see the getter alone.
+#[doc(hidden)]
+#[track_caller]
+pub const fn reject_hidden_tensor(tensors: &[&str], getter: &str) {
+    let mut index = 0;
+    while index < tensors.len() {
+        assert!(
+            !is_equal(tensors[index].as_bytes(), getter.as_bytes()),
+            "this getter hides the tensor of the same name: give one of them another name, the tensor by `tensor(name = \"..\")`"
+        );
+        index += 1;
+    }
+}
+
+const fn is_equal(left: &[u8], right: &[u8]) -> bool {
+    let mut index = 0;
+    while index < left.len() && index < right.len() && left[index] == right[index] {
+        index += 1;
+    }
+    index == left.len() && index == right.len()
+}

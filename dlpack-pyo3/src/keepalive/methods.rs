@@ -22,6 +22,8 @@ pub mod impl_ {
     pub mod extract_argument {
         pub use pyo3::impl_::extract_argument::*;
 
+        use core::marker::PhantomData;
+
         use pyo3::exceptions::PyRuntimeError;
         use pyo3::impl_::extract_argument as theirs;
         use pyo3::pyclass::boolean_struct::False;
@@ -39,16 +41,57 @@ pub mod impl_ {
             theirs::extract_pyclass_ref(object, holder).map_err(explain)
         }
 
+        /// The borrow for `&mut self` methods of a class `T`. Implemented for the marker of a class that is not frozen.
+        #[diagnostic::on_unimplemented(
+            message = "`{T}` is frozen, so none of its methods can take `&mut self`",
+            label = "a method of this block takes `&mut self`",
+            note = "remove `frozen` from `#[pyclass(frozen)]`: an array over the object then keeps it borrowed, and the method raises while that array lives",
+            note = "or take `&self`, and keep the data that changes in a `SharedBuffer`, which `&self` methods can write"
+        )]
+        pub trait MutBorrow<'a, T> {
+            /// Keeps the object borrowed.
+            type Guard;
+
+            /// Borrows the object, with the guard in `holder`.
+            ///
+            /// # Errors
+            ///
+            /// PyO3's error if the object is borrowed already.
+            fn borrow_receiver<'holder>(
+                object: Borrowed<'a, '_, PyAny>,
+                holder: &'holder mut Option<Self::Guard>,
+            ) -> PyResult<&'holder mut T>;
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<'a, T: PyClass<Frozen = False>> MutBorrow<'a, T> for PhantomData<False> {
+            type Guard = PyClassGuardMut<'a, T>;
+
+            #[inline]
+            fn borrow_receiver<'holder>(
+                object: Borrowed<'a, '_, PyAny>,
+                holder: &'holder mut Option<Self::Guard>,
+            ) -> PyResult<&'holder mut T> {
+                theirs::extract_pyclass_ref_mut(object, holder)
+            }
+        }
+
+        /// The guard of a `&mut self` method of a class.
+        type GuardOf<'a, T> = <PhantomData<<T as PyClass>::Frozen> as MutBorrow<'a, T>>::Guard;
+
         /// Borrows the receiver of a `&mut self` method.
         #[inline]
-        pub fn extract_pyclass_ref_mut<'a, 'holder, T: PyClass<Frozen = False>>(
+        pub fn extract_pyclass_ref_mut<'a, 'holder, T: PyClass>(
             object: Borrowed<'a, '_, PyAny>,
-            holder: &'holder mut Option<PyClassGuardMut<'a, T>>,
-        ) -> PyResult<&'holder mut T> {
+            holder: &'holder mut Option<GuardOf<'a, T>>,
+        ) -> PyResult<&'holder mut T>
+        where
+            PhantomData<T::Frozen>: MutBorrow<'a, T>,
+        {
             let explain = |error| {
                 explain_borrow_error(error, object, <T as PyClass>::NAME, ["changed", "shares"])
             };
-            theirs::extract_pyclass_ref_mut(object, holder).map_err(explain)
+            PhantomData::<T::Frozen>::borrow_receiver(object, holder).map_err(explain)
         }
 
         /// Borrows the receiver of a slot function with `&self`. CPython has checked its type; [`extract_pyclass_ref`] checks
@@ -72,10 +115,13 @@ pub mod impl_ {
         ///
         /// No requirement; `unsafe` only because PyO3's function of this name is.
         #[inline]
-        pub unsafe fn extract_pyclass_ref_mut_trusted<'a, 'holder, T: PyClass<Frozen = False>>(
+        pub unsafe fn extract_pyclass_ref_mut_trusted<'a, 'holder, T: PyClass>(
             object: Borrowed<'a, '_, PyAny>,
-            holder: &'holder mut Option<PyClassGuardMut<'a, T>>,
-        ) -> PyResult<&'holder mut T> {
+            holder: &'holder mut Option<GuardOf<'a, T>>,
+        ) -> PyResult<&'holder mut T>
+        where
+            PhantomData<T::Frozen>: MutBorrow<'a, T>,
+        {
             extract_pyclass_ref_mut(object, holder)
         }
 

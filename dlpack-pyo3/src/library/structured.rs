@@ -25,8 +25,8 @@ pub(crate) fn is_record(dtype: &Bound<'_, PyAny>, layout: &RecordLayout) -> PyRe
     }
     let fields = dtype.getattr(intern!(py, "fields"))?;
     for field in layout.fields() {
-        let found = fields.call_method1(intern!(py, "get"), (field.name(),))?;
-        if found.is_none() || !is_field(&found, field)? {
+        // `fields` also has the titles of fields, and a title may be the name of another field of the record.
+        if !names.contains(field.name())? || !is_field(&fields.get_item(field.name())?, field)? {
             return Ok(false);
         }
     }

@@ -1,6 +1,8 @@
 //! Options of a view, besides element type and rank.
 #![expect(unsafe_code, reason = "a promise is an unsafe trait")]
 
+use crate::view::options::sealed::{No, OrPromised, Yes};
+
 /// Requirements of a [`View`](crate::View) besides element type and rank: none (`()`), [`Contiguous`], [`AsBytes`], [`Convert`],
 /// [`MayOverlap`], a [`Promise`], or a tuple of these.
 pub trait Options: sealed::Options {}
@@ -152,7 +154,6 @@ pub struct MayOverlap;
 ///
 /// If another extension module has leases of a form that this version does not know, a view with a promise is refused with a
 /// `RuntimeError`.
-/// `RuntimeError`.
 pub unsafe trait Promise {}
 
 pub(crate) mod sealed {
@@ -169,10 +170,40 @@ pub(crate) mod sealed {
         const MAY_OVERLAP: bool = false;
         /// The user promised that no other code accesses the memory.
         const PROMISE: bool = false;
+        /// `PROMISE` as a type, for bounds: [`Yes`] or [`No`].
+        type Promised: OrPromised;
+    }
+
+    /// The options contain a promise.
+    #[derive(Debug)]
+    pub struct Yes;
+
+    /// The options contain no promise.
+    #[derive(Debug)]
+    pub struct No;
+
+    pub trait IsPromised {}
+
+    impl IsPromised for Yes {}
+
+    /// Whether one of two options is a promise.
+    pub trait OrPromised {
+        type Or<Other: OrPromised>: OrPromised;
+    }
+
+    impl OrPromised for Yes {
+        type Or<Other: OrPromised> = Self;
+    }
+
+    impl OrPromised for No {
+        type Or<Other: OrPromised> = Other;
     }
 }
 
-impl sealed::Options for () {}
+impl sealed::Options for () {
+    type Promised = No;
+}
+
 impl sealed::InPlace for () {}
 impl sealed::InPlace for Contiguous {}
 impl sealed::InPlace for AsBytes {}
@@ -182,23 +213,33 @@ impl<P: Promise> sealed::InPlace for P {}
 
 impl sealed::Options for Contiguous {
     const CONTIGUOUS: bool = true;
+    type Promised = No;
 }
 
 impl sealed::Options for AsBytes {
     const CONTIGUOUS: bool = true;
     const AS_BYTES: bool = true;
+    type Promised = No;
 }
 
 impl sealed::Options for Convert {
     const CONVERT: bool = true;
+    type Promised = No;
 }
 
 impl sealed::Options for MayOverlap {
     const MAY_OVERLAP: bool = true;
+    type Promised = No;
 }
 
 impl<P: Promise> sealed::Options for P {
     const PROMISE: bool = true;
+    type Promised = Yes;
+}
+
+macro_rules! or_promised {
+    ($last:ident) => { $last::Promised };
+    ($first:ident $($rest:ident)+) => { <$first::Promised as OrPromised>::Or<or_promised!($($rest)+)> };
 }
 
 macro_rules! tuples {
@@ -209,6 +250,7 @@ macro_rules! tuples {
             const CONVERT: bool = false $(|| $option::CONVERT)+;
             const MAY_OVERLAP: bool = false $(|| $option::MAY_OVERLAP)+;
             const PROMISE: bool = false $(|| $option::PROMISE)+;
+            type Promised = or_promised!($($option)+);
         }
 
         impl<$($option: sealed::InPlace),+> sealed::InPlace for ($($option,)+) {}

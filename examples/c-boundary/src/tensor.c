@@ -3,36 +3,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The structs of dlpack.h 1.3, as far as they are needed here. */
-typedef struct { uint32_t major, minor; } Version;
-typedef struct { int32_t type, id; } Device;
-typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
-typedef struct {
-    void *data;
-    Device device;
-    int32_t ndim;
-    DataType dtype;
-    int64_t *shape;
-    int64_t *strides;
-    uint64_t byte_offset;
-} Tensor;
-typedef struct Managed {
-    Version version;
-    void *manager_ctx;
-    void (*deleter)(struct Managed *self);
-    uint64_t flags;
-    Tensor tensor;
-} Managed;
-
-enum { CPU = 1, FLOAT = 2, READ_ONLY = 1 };
+#include "dlpack_core.h"
 
 /* Sums a matrix of doubles and releases the tensor; returns -1 for any other tensor. */
-double tensor_sum(Managed *managed)
+double tensor_sum(DLManagedTensorVersioned *managed)
 {
-    const Tensor *t = &managed->tensor;
+    const DLTensor *t = &managed->dl_tensor;
     double sum = -1.0;
-    if (managed->version.major == 1 && t->device.type == CPU && t->ndim == 2
-        && t->dtype.code == FLOAT && t->dtype.bits == 64 && t->dtype.lanes == 1) {
+    if (managed->version.major == 1 && t->device.device_type == kDLCPU && t->ndim == 2
+        && t->dtype.code == kDLFloat && t->dtype.bits == 64 && t->dtype.lanes == 1) {
         const double *first = (const double *)((const char *)t->data + t->byte_offset);
         sum = 0.0;
         for (int64_t i = 0; i < t->shape[0]; i++)
@@ -45,10 +24,10 @@ double tensor_sum(Managed *managed)
 }
 
 /* Doubles every value in place; 0 where the tensor may not be written. The caller keeps the tensor. */
-int tensor_double(Managed *managed)
+int tensor_double(DLManagedTensorVersioned *managed)
 {
-    Tensor *t = &managed->tensor;
-    if (managed->flags & READ_ONLY)
+    DLTensor *t = &managed->dl_tensor;
+    if (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
         return 0;
     double *first = (double *)((char *)t->data + t->byte_offset);
     for (int64_t i = 0; i < t->shape[0]; i++)
@@ -66,19 +45,19 @@ int tensor_alive(void)
 }
 
 typedef struct {
-    Managed managed;
+    DLManagedTensorVersioned managed;
     int64_t shape[1], strides[1];
     int32_t values[];
 } Ramp;
 
-static void ramp_free(Managed *self)
+static void ramp_free(DLManagedTensorVersioned *self)
 {
     alive--;
     free(self->manager_ctx);
 }
 
 /* 0, 1, 2, ..: memory of C that the caller owns from now on. */
-Managed *tensor_ramp(int64_t count)
+DLManagedTensorVersioned *tensor_ramp(int64_t count)
 {
     Ramp *ramp = malloc(sizeof *ramp + (size_t)count * sizeof ramp->values[0]);
     if (!ramp)
@@ -87,16 +66,16 @@ Managed *tensor_ramp(int64_t count)
         ramp->values[i] = (int32_t)i;
     ramp->shape[0] = count;
     ramp->strides[0] = 1;
-    ramp->managed = (Managed){
-        .version = {1, 3},
+    ramp->managed = (DLManagedTensorVersioned){
+        .version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
         .manager_ctx = ramp,
         .deleter = ramp_free,
         .flags = 0,
-        .tensor = {
+        .dl_tensor = {
             .data = ramp->values,
-            .device = {CPU, 0},
+            .device = {kDLCPU, 0},
             .ndim = 1,
-            .dtype = {.code = 0, .bits = 32, .lanes = 1},
+            .dtype = {.code = kDLInt, .bits = 32, .lanes = 1},
             .shape = ramp->shape,
             .strides = ramp->strides,
             .byte_offset = 0,

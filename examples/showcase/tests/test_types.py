@@ -24,6 +24,8 @@ NOT_COMPARED = r"""
 dlpack_showcase\._native\.Tensor\._Producer
 dlpack_showcase\._native\.\w+\.__(c_)?dlpack_(c_)?exchange_api__
 """
+# Type checkers recognise buffers of every Python by a method that only Python 3.12 has.
+NOT_COMPARED += r"dlpack_showcase\._native\.\w+\.__buffer__" if sys.version_info < (3, 12) else ""
 
 
 @pytest.fixture
@@ -94,6 +96,13 @@ def test_getters_are_those_of_the_derive():
     assert batch.rewards.shape == (3,)
 
 
+def test_only_the_stubs_have_a_buffer_method_before_python_3_12():
+    """The method that PyO3 made for the stubs would raise."""
+    for tensor in dlpack_showcase.CartPole(), dlpack_showcase.PointCloud(2, 2), dlpack_showcase.PointCloud(2, 2).x:
+        assert hasattr(tensor, "__buffer__") == (sys.version_info >= (3, 12))
+        assert memoryview(tensor).nbytes > 0
+
+
 # Each class, used as its users do.
 USE = """
 from typing import Any
@@ -101,8 +110,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import dlpack_showcase as s
+from typing_extensions import assert_type
+
+def tensor_of(cloud: s.PointCloud) -> s.Tensor:
+    return cloud.x
 
 cloud = s.PointCloud(2, 2)
+points: npt.NDArray[Any] = np.asarray(memoryview(cloud))
 columns: list[s.Tensor] = [cloud.time, cloud.x, cloud.y, cloud.z, cloud.intensity, cloud.ring, cloud.ground]
 extents: tuple[int, ...] = cloud.x.shape + cloud.x.strides
 x = np.from_dlpack(cloud.x)
@@ -116,10 +130,13 @@ steps = [batch.observations, batch.actions, batch.rewards, batch.fallen]
 seen: npt.NDArray[Any] = np.from_dlpack(pole)
 
 picture = s.Image.from_array(np.zeros((2, 2, 3), np.uint8))
+assert_type(np.asarray(picture), npt.NDArray[np.uint8])
+assert_type(np.asarray(pole), npt.NDArray[np.float32])
 bright: float = s.brightness(s.Image(4, 4)) + s.brightness(picture) + s.brightness(bytearray(3))
 pixels = np.from_dlpack(picture)
 flipped: npt.NDArray[np.uint8] = s.mirrored(np.zeros((2, 2, 3), np.uint8))
 flipped_tensor: s.Tensor = s.mirrored(s.Tensor.from_dlpack(picture))
+octets: bytes = memoryview(picture).tobytes() + memoryview(pole).tobytes() + memoryview(tensor_of(cloud)).tobytes()
 
 sound = s.Samples.chord(3, "float32")
 other: s.Samples = s.Samples.I16([1, 2])
@@ -154,6 +171,8 @@ MISTAKES = {
     "batch.reward": "has no attribute",
     "cloud.x = cloud.y": "read-only",
     "s.brightness([1, 2])": 'incompatible type "list[int]"',
+    "s.brightness('abc')": 'incompatible type "str"',
+    "assert_type(np.asarray(picture), npt.NDArray[np.int8])": "Expression is of type",
     "s.Tensor.from_dlpack([1.0])": 'incompatible type "list[float]"',
     "tensor[1.5]": "Invalid index type",
     "next(iter(tensor)).name": '"Tensor" has no attribute "name"',

@@ -85,7 +85,7 @@ mod bench_ours {
     };
     #[pymodule_export]
     use super::lists::{
-        Settable, arrays, frames, jax, ranks, same_filled, same_jax, same_like, same_numpy,
+        Settable, Tape, arrays, frames, jax, ranks, same_filled, same_jax, same_like, same_numpy,
         same_torch, tensor, torch,
     };
     #[pymodule_export]

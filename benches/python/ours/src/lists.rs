@@ -1,7 +1,7 @@
-//! Lists of arrays, attributes that are set, tensors of no class, and results of a library.
+//! Lists of arrays and of records, attributes that are set, tensors of no class, and results of a library.
 
 use dlpack_pyo3::{
-    DLPack, Exported, Jax, Like, Numpy, Prototype, Torch, View, ViewMut,
+    DLPack, Exported, Jax, Like, Numpy, Prototype, Record, Torch, View, ViewMut,
     dlpack_core::ndarray::ArrayD, dlpack_pymethods,
 };
 use pyo3::prelude::*;
@@ -47,6 +47,38 @@ impl Settable {
     fn new(len: usize) -> Self {
         Self {
             pixels: vec![0.0; len],
+        }
+    }
+}
+
+#[derive(Record, Clone, Copy)]
+#[repr(C)]
+pub struct Trade {
+    price: f64,
+    size: u32,
+    bid: bool,
+}
+
+/// A structured array to NumPy, of 16 bytes a record.
+#[pyclass(frozen)]
+#[derive(DLPack)]
+pub struct Tape {
+    #[dlpack(columns)]
+    trades: Vec<Trade>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Tape {
+    #[new]
+    fn new(count: usize) -> Self {
+        let trade = Trade {
+            price: 1.5,
+            size: 1,
+            bid: true,
+        };
+        Self {
+            trades: vec![trade; count],
         }
     }
 }
