@@ -291,6 +291,34 @@ def pickling(m, nbytes):
     return {name: loop("f(obj)", made, f=pickled) for name, made in tensors(m, [nbytes // 4]).items()}
 
 
+# --- Programs
+
+
+def loader(m, count):
+    return {name: loop("for frame in f(x): pass", None, f=f.Loader, x=count) for name, f in with_programs(m).items()}
+
+
+def environments(m, steps):
+    """A loop of steps, each of which reads what the step has written."""
+
+    def play(made):
+        actions = m.NumPy.ones(8, "i8")
+        for _ in range(steps):
+            made.step(actions)
+            made.observations, made.rewards
+
+    return {name: loop("f(obj)", module.Environments(8), f=play) for name, module in with_programs(m).items()}
+
+
+def table(m, count):
+    runs = {name: module.table for name, module in with_programs(m).items()}
+    return {name: loop("dict(f(x, 1000))", None, f=f, x=count) for name, f in runs.items()}
+
+
+def with_programs(m):
+    return {name: module for name, module in m.all.items() if hasattr(module, "Loader")}
+
+
 # --- Threads
 
 
@@ -357,6 +385,9 @@ SWEEPS = {
     "give": Sweep("a function that returns a `Vec` as a NumPy array", "bytes", BYTES, give),
     "lists-out": Sweep("a function that returns a list of NumPy arrays", "arrays", COUNTS, lists_out),
     "frames": Sweep("a list of objects, and a NumPy array over each", "frames", COUNTS, frames),
+    "loader": Sweep("a loop over frames that a loader returns, 16 KB each", "frames", COUNTS, loader),
+    "environments": Sweep("steps of eight environments, and a look at two arrays after each", "steps", [1, 32, 1024], environments),
+    "columns": Sweep("a dict of columns, each with 1,000 numbers", "columns", [1, 10, 50], table),
     "jax": Sweep("a function that returns a JAX array", "bytes", BYTES, jax),
     "torch": Sweep("a function that returns a PyTorch tensor", "bytes", BYTES, torch),
     "like": Sweep("a function that returns an array like its NumPy argument", "bytes", BYTES, like),

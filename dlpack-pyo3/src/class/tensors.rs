@@ -11,15 +11,16 @@ use dlpack_core::{DLPackTensors, Error, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
-use pyo3::{IntoPyObjectExt, PyClass, ffi, ffi::PyObject, intern, prelude::*};
+use pyo3::{PyClass, ffi, ffi::PyObject, intern, prelude::*};
 
-use crate::class::{Parts, arrays, buffer, tensor::Tensor};
+use crate::class::{Parts, arrays::TensorAttribute, buffer};
 use crate::error::{
     DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
 };
 use crate::handover::unordered;
 use crate::import::import_argument;
 use crate::keepalive::{ContentsBorrow, ObjectGuard, borrow_contents, leak_static};
+use crate::library::function::KnownLibrary;
 use crate::vtable::AnyThread;
 
 /// A class with objects that own several tensors.
@@ -92,22 +93,22 @@ fn install_each<'py>(
             let text = CString::new(text).expect("the name of a field has no zero byte");
             leak_static(text).as_ptr()
         };
+        let attribute = leak_static(TensorAttribute {
+            index,
+            library: parts.arrays.map(KnownLibrary::new),
+        });
         let getter = leak_static(ffi::PyGetSetDef {
             name: kept(name),
             get: Some(get),
             set: set.filter(|_| settable.contains(name)),
             doc: kept(&doc),
-            closure: core::ptr::without_provenance_mut(index),
+            closure: core::ptr::from_ref(attribute).cast_mut().cast(),
         });
         let getter = core::ptr::from_ref(getter).cast_mut();
         // SAFETY: a valid type; the definition lives for the rest of the process and is only read.
         let getter = unsafe { ffi::PyDescr_NewGetSet(class.as_type_ptr(), getter) };
         // SAFETY: a new reference, or null with an exception.
         let getter = unsafe { Bound::from_owned_ptr_or_err(py, getter) }?;
-        let getter = match parts.arrays {
-            Some(library) => arrays::array_property(&getter, library)?,
-            None => getter,
-        };
         class.setattr(*name, getter)?;
     }
     PyTuple::new(py, names)
@@ -145,30 +146,36 @@ fn hidden_tensor(class: &Bound<'_, PyType>, name: &str) -> PyErr {
 
 unsafe extern "C" fn get<T: ExportsTensors>(
     object: *mut PyObject,
-    index: *mut c_void,
+    attribute: *mut c_void,
 ) -> *mut PyObject {
     // SAFETY: CPython calls getters attached.
     let py = unsafe { Python::assume_attached() };
+    // SAFETY: the descriptor passes the attribute that it was created with, which lives for the rest of the process.
+    let attribute = unsafe { &*attribute.cast::<TensorAttribute>() };
     catch_into_null(py, || {
         // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
-        let (value, guard) = unsafe { borrow_contents(&object) }?;
-        let name = T::NAMES[index.addr()];
-        let tensor = match value.share_tensor(name, None).or_raise(py)? {
-            Some(tensor) => tensor,
-            None => {
-                let mut descriptor = value.describe_tensor(name).or_raise(py)?;
-                let request = unordered(descriptor.device());
-                let owner = ObjectGuard::new(guard, object.as_any());
-                // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
-                unsafe { export_with(owner, &mut descriptor, &request) }.or_raise(py)?
-            }
-        };
-        Ok(Tensor::new(tensor).into_py_any(py).or_raise(py)?.into_ptr())
+        let tensor = export_tensor(&object, T::NAMES[attribute.index])?;
+        let value = attribute.create_value(py, tensor).or_raise(py)?;
+        Ok(value.into_ptr())
     })
+}
+
+/// Exports a tensor of an object, which stays borrowed only if the tensor does not own its memory.
+fn export_tensor<T: ExportsTensors>(object: &Bound<'_, T>, name: &str) -> Result<Managed, Raised> {
+    let py = object.py();
+    // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
+    let (value, guard) = unsafe { borrow_contents(object) }?;
+    if let Some(tensor) = value.share_tensor(name, None).or_raise(py)? {
+        return Ok(tensor);
+    }
+    let mut descriptor = value.describe_tensor(name).or_raise(py)?;
+    let request = unordered(descriptor.device());
+    let owner = ObjectGuard::new(guard, object.as_any());
+    // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
+    unsafe { export_with(owner, &mut descriptor, &request) }.or_raise(py)
 }
 
 /// The setter for the attributes of a class, if any of them can be set.
@@ -183,11 +190,13 @@ const fn setter_of<T: ExportsTensors>() -> Option<ffi::setter> {
 unsafe extern "C" fn set<T: ExportsTensors>(
     object: *mut PyObject,
     array: *mut PyObject,
-    index: *mut c_void,
+    attribute: *mut c_void,
 ) -> c_int {
     // SAFETY: CPython calls setters attached.
     let py = unsafe { Python::assume_attached() };
-    let (name, class) = (T::NAMES[index.addr()], <T as PyClass>::NAME);
+    // SAFETY: the descriptor passes the attribute that it was created with, which lives for the rest of the process.
+    let attribute = unsafe { &*attribute.cast::<TensorAttribute>() };
+    let (name, class) = (T::NAMES[attribute.index], <T as PyClass>::NAME);
     let set = catch_panics(py, || {
         // SAFETY: a valid object, or null if the attribute is to be deleted.
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };

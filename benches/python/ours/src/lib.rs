@@ -4,6 +4,7 @@
 
 mod forms;
 mod lists;
+mod programs;
 mod takes;
 
 use std::sync::Arc;
@@ -88,6 +89,8 @@ mod bench_ours {
         Settable, Tape, arrays, frames, jax, ranks, same_filled, same_jax, same_like, same_numpy,
         same_torch, tensor, torch,
     };
+    #[pymodule_export]
+    use super::programs::{Environments, Loader, table};
     #[pymodule_export]
     use super::takes::{
         any_rank, copy_f32, copy_f64, copy_u8, give, import_f32, import_f64, import_u8, largest,

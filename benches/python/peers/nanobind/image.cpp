@@ -8,6 +8,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -95,7 +97,59 @@ template <typename T> static size_t copied(Matrix<const T> array) {
     return copy.size();
 }
 
+// Iterates over frames, each of which is a new array.
+struct Loader {
+    size_t left;
+    auto next() {
+        if (left == 0) throw nb::stop_iteration();
+        auto pixels = std::make_unique<std::vector<float>>(64 * 64, float(--left));
+        float *data = pixels->data();
+        return nb::ndarray<nb::numpy, float, nb::ndim<2>, nb::c_contig>(data, {64, 64}, owner(std::move(pixels)));
+    }
+};
+
+// Environments whose observations and rewards are arrays over memory that each step changes.
+struct Environments {
+    std::vector<std::array<float, 4>> states;
+    std::vector<double> pushes;
+    explicit Environments(size_t count) : states(count), pushes(count) {}
+    void step(nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> actions) {
+        for (size_t i = 0; i < std::min(actions.size(), states.size()); i++) {
+            float push = float(actions(i));
+            auto [x, speed, angle, turn] = states[i];
+            states[i] = {x + speed, speed + push, angle + turn, turn - push};
+            pushes[i] = push;
+        }
+    }
+};
+
+// Columns and their names; each column is a new array.
+static auto table(size_t columns, size_t rows) {
+    using Column = nb::ndarray<nb::numpy, double, nb::ndim<1>, nb::c_contig>;
+    std::vector<std::pair<std::string, Column>> made;
+    for (size_t i = 0; i < columns; i++) {
+        auto *items = new std::vector<double>(rows, double(i));
+        nb::capsule owner(items, [](void *p) noexcept { delete static_cast<std::vector<double> *>(p); });
+        made.emplace_back("c" + std::to_string(i), Column(items->data(), {rows}, owner));
+    }
+    return made;
+}
+
 NB_MODULE(peer_nanobind, module) {
+    nb::class_<Loader>(module, "Loader")
+        .def("__init__", [](Loader *self, size_t frames) { new (self) Loader{frames}; })
+        .def("__iter__", [](nb::handle self) { return self; })
+        .def("__next__", &Loader::next);
+    nb::class_<Environments>(module, "Environments")
+        .def(nb::init<size_t>())
+        .def("step", &Environments::step)
+        .def_prop_ro("observations", [](Environments &self) {
+            return nb::ndarray<nb::numpy, float, nb::ndim<2>, nb::c_contig>(self.states.data(), {self.states.size(), 4});
+        }, nb::rv_policy::reference_internal)
+        .def_prop_ro("rewards", [](Environments &self) {
+            return nb::ndarray<nb::numpy, double, nb::ndim<1>, nb::c_contig>(self.pushes.data(), {self.pushes.size()});
+        }, nb::rv_policy::reference_internal);
+    module.def("table", &table);
     module.def("Image1", &image<1>);
     module.def("Image2", &image<2>);
     module.def("Image3", &image<3>);

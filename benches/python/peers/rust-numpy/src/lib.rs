@@ -1,6 +1,8 @@
 //! Functions that take arrays or give one, as rust-numpy's documentation writes them: a slice where the array is contiguous, else its
 //! iterator.
 
+mod programs;
+
 use std::hint::black_box;
 
 use numpy::{
@@ -141,6 +143,8 @@ fn copy_f64(array: PyReadonlyArray2<'_, f64>) -> usize {
 
 #[pymodule]
 mod peer_rust_numpy {
+    #[pymodule_export]
+    use super::programs::{Environments, Loader, table};
     #[pymodule_export]
     use super::{
         Held, Settable, any_rank, arrays, copy_f32, copy_f64, copy_u8, give, largest, rank_1,
