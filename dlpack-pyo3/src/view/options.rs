@@ -132,6 +132,8 @@ pub struct MayOverlap;
 /// }
 /// ```
 ///
+/// A class can promise for itself (`unsafe impl Promise for Image {}`). [`View::of`](crate::View::of) then lends the memory that it keeps.
+///
 /// # Safety
 ///
 /// While a [`View`](crate::View) with this option lives, its elements are only written by Rust code through that view. While a
