@@ -125,7 +125,7 @@ impl Managed {
 }
 
 impl<T: Plain> SharedBuffer<T> {
-    /// The same bytes as elements of another type. It converts no value and copies nothing; clones keep the old type.
+    /// Reinterprets the bytes as elements of another type. It converts no value and copies nothing; clones keep the old type.
     ///
     /// For a data type that is known at run time, select `U` by a `match`, or use [`Managed::cast`].
     ///

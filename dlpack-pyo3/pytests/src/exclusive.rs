@@ -142,6 +142,14 @@ pub(crate) mod exclusive {
             lender!(t => it = dlpack_pyo3::DLPack::into_dlpack(t)?; it.as_mut_slice::<f64>()?, 0),
         ),
         (
+            "SharedBuffer::try_as_slice",
+            lender!(t => it = SharedBuffer::<f64>::from_dlpack(t)?; it.try_as_slice()?, 0),
+        ),
+        (
+            "SharedBuffer::try_as_mut_slice",
+            lender!(t => it = SharedBuffer::<f64>::from_dlpack(t)?; it.try_as_mut_slice()?, 0),
+        ),
+        (
             "SharedBuffer::get_mut",
             lender!(t => it = SharedBuffer::<f64>::from_dlpack(t)?; it.get_mut().ok_or(Error::MayChange)?, 0),
         ),

@@ -134,6 +134,8 @@ pub struct MayOverlap;
 /// }
 /// ```
 ///
+/// A class can promise for itself (`unsafe impl Promise for Image {}`). [`View::of`](crate::View::of) then lends the memory that it keeps.
+///
 /// # Safety
 ///
 /// While a [`View`](crate::View) with this option lives, no code writes to its elements. A slice that

@@ -61,7 +61,10 @@ fn data_that_is_a_tensor_keeps_its_keys() {
         name: &'static str,
     }
     #[derive(DLPack)]
-    struct Twice(#[dlpack(data)] Named<Window>, #[expect(dead_code)] u8);
+    struct Twice(
+        #[dlpack(data)] Named<Window>,
+        #[expect(dead_code, reason = "a field beside the tensor")] u8,
+    );
 
     let values = vec![0; 9];
     let data = start(&values[1..]);
