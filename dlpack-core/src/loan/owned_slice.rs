@@ -178,7 +178,8 @@ impl<T: fmt::Debug> fmt::Debug for OwnedSlice<T> {
     }
 }
 
-/// Exports are read-only.
+/// Exports are read-only. Left out of the compiler's lists of implementations, which are short and have to name `Vec<T>`.
+#[diagnostic::do_not_recommend]
 impl<T: Element> Buffer for OwnedSlice<T> {
     const FACTS: Facts = Facts::list::<T>();
 

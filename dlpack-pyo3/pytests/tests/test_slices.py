@@ -61,8 +61,19 @@ def test_a_container_keeps_writers_out():
     array = np.array([3.0, 1.0, 2.0])
     s.keep(array)
     s.keep(array)
-    with pytest.raises(TypeError, match="shares no memory"):
-        p.views.sort(array)
+    refused = []
+
+    def sort():
+        """Another thread knows the lease only."""
+        with pytest.raises(TypeError, match="shares no memory"):
+            p.views.sort(array)
+        refused.append(True)
+
+    sort()
+    thread = threading.Thread(target=sort)
+    thread.start()
+    thread.join()
+    assert refused == [True, True]
     s.release(thread=True)
     p.views.sort(array)
     assert array.tolist() == [1.0, 2.0, 3.0]

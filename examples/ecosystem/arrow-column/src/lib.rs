@@ -44,7 +44,7 @@ impl Values {
 /// An array that is passed to `Quotes.over` is never written to again.
 struct Frozen;
 // SAFETY: the documentation of `Quotes.over`, the only function with such views, requires that of its callers.
-#[expect(unsafe_code, reason = "nobody can check what Python code writes")]
+#[expect(unsafe_code, reason = "Python code cannot be checked")]
 unsafe impl Promise for Frozen {}
 
 /// The array as a buffer, at the same address. The buffer keeps the array; Arrow drops it on any thread.

@@ -38,7 +38,7 @@ fn tensor(array: &View<f32, 2>) -> PyResult<Tensor<2>> {
 /// An array that is passed to `over` is never written to again.
 struct Frozen;
 // SAFETY: the documentation of `over`, the only function with such views, requires that of its callers.
-#[expect(unsafe_code, reason = "nobody can check what Python code writes")]
+#[expect(unsafe_code, reason = "Python code cannot be checked")]
 unsafe impl Promise for Frozen {}
 
 /// The array as a tensor, at the same address. burn reads shared bytes where they are, and copies them before it writes.
