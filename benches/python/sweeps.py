@@ -212,6 +212,43 @@ def torch(m, nbytes):
     return runs | {"ours": loop("f(x)", None, f=m.ours.torch, x=nbytes // 4)}
 
 
+def like(m, nbytes):
+    """Of a NumPy array: as many ones, in a new one."""
+    x = m.NumPy.ones(nbytes // 4, "f4")
+    runs = {"ours": loop("f(x)", None, f=m.ours.same_like, x=x), "ours, `Numpy<T>`": loop("f(x)", None, f=m.ours.same_numpy, x=x)}
+    return runs | {name: loop("f(x)", None, f=f, x=x) for name, f in same(m).items()}
+
+
+def same(m):
+    return {name: m.all[name].same for name in ("rust-numpy",) if name in m.all}
+
+
+def like_jax(m, nbytes):
+    import jax
+
+    x = jax.numpy.ones(nbytes // 4, "f4")
+    runs = {"ours": loop("f(x)", None, f=m.ours.same_like, x=x), "ours, `Jax<T>`": loop("f(x)", None, f=m.ours.same_jax, x=x)}
+    body, g, h = "g(f(h(x)))", jax.dlpack.from_dlpack, m.NumPy.asarray
+    return runs | {name: loop(body, None, f=f, g=g, h=h, x=x) for name, f in same(m).items()}
+
+
+def like_torch(m, nbytes):
+    import torch
+
+    x = torch.ones(nbytes // 4)
+    runs = {"ours": loop("f(x)", None, f=m.ours.same_like, x=x), "ours, `Torch<T>`": loop("f(x)", None, f=m.ours.same_torch, x=x)}
+    return runs | {name: loop("g(f(x.numpy()))", None, f=f, g=torch.from_numpy, x=x) for name, f in same(m).items()}
+
+
+def like_filled(m, nbytes):
+    """In PyTorch's own memory."""
+    import torch
+
+    x = torch.ones(nbytes // 4)
+    runs = {"ours": loop("f(x)", None, f=m.ours.same_filled, x=x), "ours, `Like::new`": loop("f(x)", None, f=m.ours.same_like, x=x)}
+    return runs | {"PyTorch": loop("f(x)", None, f=torch.ones_like, x=x)}
+
+
 # --- What a tensor can do
 
 
@@ -313,6 +350,10 @@ SWEEPS = {
     "frames": Sweep("a list of objects, and a NumPy array over each", "frames", COUNTS, frames),
     "jax": Sweep("a function that returns a JAX array", "bytes", BYTES, jax),
     "torch": Sweep("a function that returns a PyTorch tensor", "bytes", BYTES, torch),
+    "like": Sweep("a function that returns an array like its NumPy argument", "bytes", BYTES, like),
+    "like-jax": Sweep("a function that returns an array like its JAX argument", "bytes", BYTES, like_jax),
+    "like-torch": Sweep("a function that returns a tensor like its PyTorch argument", "bytes", BYTES, like_torch),
+    "like-filled": Sweep("such a tensor, in memory that PyTorch allocates", "bytes", BYTES, like_filled),
     "index": Sweep("`tensor[1]`", "rank", RANKS[1:], index),
     "slice": Sweep("`tensor[0:2, ..]`, a slice for each axis", "rank", RANKS, part),
     "tolist": Sweep("`tensor.tolist()`", "items", [*COUNTS, 10_000, 100_000], tolist),

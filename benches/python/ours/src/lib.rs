@@ -84,7 +84,10 @@ mod bench_ours {
         WithOffset, WithStrides,
     };
     #[pymodule_export]
-    use super::lists::{Settable, arrays, frames, jax, ranks, tensor, torch};
+    use super::lists::{
+        Settable, arrays, frames, jax, ranks, same_filled, same_jax, same_like, same_numpy,
+        same_torch, tensor, torch,
+    };
     #[pymodule_export]
     use super::takes::{
         any_rank, copy_f32, copy_f64, copy_u8, give, import_f32, import_f64, import_u8, largest,

@@ -1,7 +1,8 @@
-//! Lists of arrays, attributes that are set, and tensors of no class.
+//! Lists of arrays, attributes that are set, tensors of no class, and results of a library.
 
 use dlpack_pyo3::{
-    DLPack, Exported, Jax, Numpy, Torch, View, dlpack_core::ndarray::ArrayD, dlpack_pymethods,
+    DLPack, Exported, Jax, Like, Numpy, Prototype, Torch, View, ViewMut,
+    dlpack_core::ndarray::ArrayD, dlpack_pymethods,
 };
 use pyo3::prelude::*;
 
@@ -64,4 +65,34 @@ pub fn jax(len: usize) -> Jax<Vec<f32>> {
 #[pyfunction]
 pub fn torch(len: usize) -> Torch<Vec<f32>> {
     Torch(vec![1.0; len])
+}
+
+/// As many ones as the argument has numbers, in the library of the argument.
+#[pyfunction]
+pub fn same_like(array: Prototype<View<f32, 1>>) -> Like<Vec<f32>> {
+    Like::new(&array, vec![1.0; array.len()])
+}
+
+/// Such ones in memory of the library's own, if it has an allocator.
+#[pyfunction]
+pub fn same_filled(array: Prototype<View<f32, 1>>) -> PyResult<Like<ViewMut<f32, 1>>> {
+    let mut ones = Like::zeros(&array, array.shape())?;
+    ones.fill(1.0);
+    Ok(ones)
+}
+
+/// Such ones in a library that the type names.
+#[pyfunction]
+pub fn same_numpy(array: View<f32, 1>) -> Numpy<Vec<f32>> {
+    Numpy(vec![1.0; array.len()])
+}
+
+#[pyfunction]
+pub fn same_jax(array: View<f32, 1>) -> Jax<Vec<f32>> {
+    Jax(vec![1.0; array.len()])
+}
+
+#[pyfunction]
+pub fn same_torch(array: View<f32, 1>) -> Torch<Vec<f32>> {
+    Torch(vec![1.0; array.len()])
 }

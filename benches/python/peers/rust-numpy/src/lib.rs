@@ -59,6 +59,12 @@ fn largest(array: PyReadonlyArray2<'_, u8>) -> PyResult<Option<u8>> {
     Ok(array.as_slice()?.iter().copied().max())
 }
 
+/// As many ones as the argument has numbers.
+#[pyfunction]
+fn same<'py>(py: Python<'py>, array: PyReadonlyArray1<'py, f32>) -> Bound<'py, PyArray1<f32>> {
+    vec![1.0; array.as_array().len()].into_pyarray(py)
+}
+
 /// So many numbers.
 #[pyfunction]
 fn give(py: Python<'_>, len: usize) -> Bound<'_, PyArray1<f32>> {
@@ -138,6 +144,6 @@ mod peer_rust_numpy {
     #[pymodule_export]
     use super::{
         Held, Settable, any_rank, arrays, copy_f32, copy_f64, copy_u8, give, largest, rank_1,
-        rank_1_mut, rank_2, rank_3, rank_4, ranks, ranks_1_mut, sum,
+        rank_1_mut, rank_2, rank_3, rank_4, ranks, ranks_1_mut, same, sum,
     };
 }
