@@ -89,6 +89,7 @@
 //! | [`View<f32, 2>`](View), [`ViewMut<f32, 2>`](ViewMut) | an array of that type and rank, in place, to read or to write |
 //! | [`Imported<Points>`](Imported) | any array that can be converted to your type, by [`FromDLPack`](macro@FromDLPack) |
 //! | `DeviceView<f32, 2>`, `DeviceViewMut<f32, 2>` | with the feature `cudarc`: an array on a GPU, as a `CudaView` on a stream |
+//! | [`Prototype<View<f32, 2>>`](Prototype) | what the type in it accepts; a [`Like`] result is then an array of the same library |
 //! | [`Tensor`] | any tensor, on any device; in Python `tensor[1:, ::2]` is a slice of it |
 //!
 //! Each accepts arrays of every library.

@@ -52,7 +52,7 @@ struct DtypeFields {
 
 /// Whether an object is an instance of `numpy.ndarray` itself. A derived class may define its own export.
 #[inline(always)]
-pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     known_api(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 

@@ -30,44 +30,51 @@ impl Origin {
             return Ok(Self::Numpy);
         }
         let class = object.get_type();
-        // A subclass is an array of its base's library: a `torch.nn.Parameter`, or a class of a user's own.
-        let roots = class.mro().iter().filter_map(|class| root_module(&class));
-        for root in roots {
-            let known = match root.as_str() {
-                "numpy" => return Ok(Self::Numpy),
-                // The classes of JAX are in another package.
-                "jax" | "jaxlib" => &JAX,
-                "torch" => &TORCH,
-                "cupy" => &CUPY,
-                // Their functions are in submodules, whose paths `Library` knows.
-                "tensorflow" | "mlx" => {
-                    return Ok(Self::Found(Arc::new(Library::named(py, &root)?)));
-                }
-                _ => continue,
-            };
-            return Ok(Self::Known(known.import_once(py)?));
+        // A subclass is an array of its base's library, such as a class of the user that derives from a JAX array.
+        for base in class.mro() {
+            let known = with_package(&base, |package| Self::of_package(py, package));
+            if let Some(known) = known.transpose()?.flatten() {
+                return Ok(known);
+            }
         }
         let method = intern!(py, "__array_namespace__");
         let found = if class_attribute(&class, method).is_some() {
             Library::of_module(&object.call_method0(method)?)?
         } else {
-            let module =
-                root_module(&class).and_then(|root| imported_module(py, &PyString::new(py, &root)));
+            let module = with_package(&class, |package| {
+                imported_module(py, &PyString::new(py, package))
+            });
+            let module = module.flatten();
             module.map_or(Ok(None), |module| Library::of_module(&module))?
         };
         Ok(found.map_or(Self::Numpy, |library| Self::Found(Arc::new(library))))
     }
+
+    /// The library of a package whose arrays are known; `None` for any other package.
+    fn of_package(py: Python<'_>, package: &str) -> PyResult<Option<Self>> {
+        let known = match package {
+            "numpy" => return Ok(Some(Self::Numpy)),
+            // The classes of JAX are in another package.
+            "jax" | "jaxlib" => &JAX,
+            "torch" => &TORCH,
+            "cupy" => &CUPY,
+            // Their functions are in submodules, whose paths `Library` knows.
+            "tensorflow" | "mlx" => {
+                let library = Library::named(py, package)?;
+                return Ok(Some(Self::Found(Arc::new(library))));
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Self::Known(known.import_once(py)?)))
+    }
 }
 
-/// The package that defines a class: the first part of its `__module__`.
-fn root_module(class: &Bound<'_, PyAny>) -> Option<String> {
+/// Calls `use_name` with the package that defines a class: the first part of its `__module__`.
+fn with_package<R>(class: &Bound<'_, PyAny>, use_name: impl FnOnce(&str) -> R) -> Option<R> {
     let py = class.py();
-    let class = class.cast::<PyType>().ok()?;
-    let module = class_attribute(class, intern!(py, "__module__"))?;
+    let module = class_attribute(class.cast::<PyType>().ok()?, intern!(py, "__module__"))?;
     let module = module.cast_into::<PyString>().ok()?;
-    let module = module
-        .to_cow()
-        .map_err(|error| discard_error(py, error))
-        .ok()?;
-    module.split('.').next().map(str::to_owned)
+    let module = module.to_cow();
+    let module = module.map_err(|error| discard_error(py, error)).ok()?;
+    module.split('.').next().map(use_name)
 }

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use crate::class::tensor::Tensor;
 use crate::error::OrRaise;
 use crate::exchange::{foreign::ForeignTable, lookup::table_of_class};
+use crate::import;
 use crate::library::{numpy, origin::Origin};
 use crate::results::array_of_tensor;
 use crate::view::{InPlace, ViewMut};
@@ -33,22 +34,30 @@ enum ArrayLibrary {
 
 impl ArrayLibrary {
     /// The library of an object.
-    fn of_array(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // NumPy's arrays have no table.
-        if !numpy::is_array_or_derived(object) {
-            if let Some(table) = table_of_class(&object.get_type()) {
-                if table.device.is_some() {
-                    return Ok(Self::Tensor);
-                }
-                if let Some(table) = ForeignTable::new(table.api) {
-                    return Ok(Self::Table(table));
-                }
+    #[inline]
+    fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if import::numpy::is_array(object) {
+            return Ok(Self::Function(Origin::Numpy));
+        }
+        Self::of_other(object)
+    }
+
+    /// The library of an object that may be of any class.
+    #[inline(never)]
+    fn of_other(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Some(table) = table_of_class(&object.get_type()) {
+            if table.device.is_some() {
+                return Ok(Self::Tensor);
+            }
+            if let Some(table) = ForeignTable::new(table.api) {
+                return Ok(Self::Table(table));
             }
         }
         Origin::of_array(object).map(Self::Function)
     }
 
     /// An array over a value, which it owns.
+    #[inline]
     fn array_over_value<'py, T: DLPack + 'static>(
         &self,
         py: Python<'py>,
@@ -87,8 +96,8 @@ impl ArrayLibrary {
     }
 }
 
-/// An argument whose library the result of the function shall have: a view, or any other argument type, and the library of the
-/// object that it was made of. It derefs to the argument.
+/// An argument, and the array library of the object that it was extracted from, so that a result can be an array of that library.
+/// `V` is a view or any other argument type; the prototype dereferences to it.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{Like, Prototype, View};
@@ -137,9 +146,10 @@ impl<'a, 'py, V: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Prototype<V> {
     #[cfg(feature = "stubs")]
     const INPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::SAME_TYPE;
 
+    #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let argument = object.extract().map_err(Into::into)?;
-        let library = ArrayLibrary::of_array(&object)?;
+        let argument = V::extract(object).map_err(Into::into)?;
+        let library = ArrayLibrary::of_object(&object)?;
         Ok(Self { argument, library })
     }
 }
