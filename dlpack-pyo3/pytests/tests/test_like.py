@@ -5,6 +5,7 @@ A library of the test has an exchange table in ctypes, which counts its calls an
 import array
 import ctypes as c
 import gc
+import os
 import struct
 import sys
 import types
@@ -129,6 +130,9 @@ def test_ours():
         assert result.tolist() == [0, 2, 4] and p.alive() == before + 1
         del result
         assert p.alive() == before
+    # Its table makes a `Points`, by copying.
+    result = r.like_any(p.Points([1.0, 2.0], (1, 2)), p.WProbe([2]))
+    assert type(result) is p.Tensor and result.shape == (2,)
 
 
 def test_a_library_with_a_table():
@@ -589,3 +593,83 @@ def test_memory_in_use_does_not_grow():
 
     if not capi.ctypes_leaks():
         assert capi.least_growth(hundred, sys.getallocatedblocks) < 50
+
+
+# -- memory of GPUs ---------------------------------------------------------------------------------
+
+WORK_STREAM = c.PYFUNCTYPE(c.c_int, c.c_int32, c.c_int32, c.POINTER(c.c_void_p))
+
+
+@pytest.fixture(params=["cuda", "rocm"])
+def gpu(request):
+    """A world of two devices, which is left as it was."""
+    if not os.environ.get("DLPACK_SIMULATOR"):
+        pytest.skip("cargo xtask pytest builds the driver")
+    import simulator as sim
+
+    sim.reset(2)
+    yield sim.Gpu(request.param)
+    gc.collect()
+    p.release_captured()
+    found, live = sim.faults(), (sim.live(sim.EVENTS), sim.live(sim.ALLOCATIONS))
+    sim.reset(8)
+    sim.lib.cuCtxSetCurrent(None)
+    assert (found, live) == ([], (0, 0))
+
+
+def library_on(stream, status=0):
+    asked = []
+
+    @WORK_STREAM
+    def current(kind, index, out):
+        asked.append((kind, index))
+        out[0] = stream
+        return status
+
+    return Library(current_work_stream=current if stream is not None else None), asked
+
+
+@pytest.mark.parametrize("of_consumer", [True, False])
+def test_a_gpu_is_read_on_the_stream_of_the_library(gpu, of_consumer):
+    """XAP-29, STC-02: what the library queues on its current stream is behind what was written; on another stream it would not be."""
+    import simulator as sim
+
+    producer, consumer = gpu.stream(), gpu.stream()
+    library, asked = library_on(consumer if of_consumer else gpu.stream())
+    owner = gpu.written(p.Queued, producer)
+    result = r.like_any(library.array(), owner)
+    assert asked == [gpu.device] and result.tensor.device == gpu.device
+    gpu.kernel(consumer, result.tensor.data, 16)
+    if of_consumer:
+        assert sim.faults() == []
+    else:
+        assert "race" in sim.faults()[0]
+    gpu.synchronize()
+    del owner, result
+    library.created.clear()
+    if not of_consumer:
+        p.collect()
+        sim.reset(2)
+
+
+def test_a_gpu_where_the_library_names_no_stream(gpu):
+    """The default stream is meant; for memory that the CPU reads it is not even asked."""
+    for stream in [None, 0]:
+        library, _ = library_on(stream)
+        owner = gpu.written(p.Queued, gpu.stream())
+        result = r.like_any(library.array(), owner)
+        gpu.kernel(0, result.tensor.data, 16)
+        del owner, result
+        library.created.clear()
+    library, asked = library_on(gpu.stream())
+    r.doubled(library.array())
+    assert asked == []
+
+
+def test_a_library_that_does_not_know_its_stream(gpu):
+    library, _ = library_on(0, status=-1)
+    owner = gpu.written(p.Queued, gpu.stream())
+    with pytest.raises(BufferError, match="has no stream for (cuda|rocm):0"):
+        r.like_any(library.array(), owner)
+    assert not library.created
+    del owner
