@@ -13,6 +13,8 @@ pub(crate) mod like {
 
     use crate::alive::Alive;
 
+    type Zeros<const N: usize> = Like<ViewMut<f32, N>>;
+
     /// Counted while it lives.
     #[derive(DLPack)]
     struct Counted {
@@ -60,18 +62,18 @@ pub(crate) mod like {
 
     /// Twice, once of zeros.
     #[pyfunction]
-    fn pair(a: Prototype<View<f32, 1>>) -> PyResult<(Like<ViewMut<f32, 1>>, Like<Vec<f32>>)> {
+    fn pair(a: Prototype<View<f32, 1>>) -> PyResult<(Zeros<1>, Like<Vec<f32>>)> {
         Ok((Like::zeros(&a, [2])?, Like::new(&a, a.to_vec()?)))
     }
 
     #[pyfunction]
-    fn zeros(a: Prototype<Bound<'_, PyAny>>, shape: [usize; 2]) -> PyResult<Like<ViewMut<f32, 2>>> {
+    fn zeros(a: Prototype<Bound<'_, PyAny>>, shape: [usize; 2]) -> PyResult<Zeros<2>> {
         Like::zeros(&a, shape)
     }
 
     /// Each element is its row and column, in memory that is at first all zeros.
     #[pyfunction]
-    fn table(a: Prototype<View<f32, 2>>) -> PyResult<(Like<ViewMut<f32, 2>>, usize)> {
+    fn table(a: Prototype<View<f32, 2>>) -> PyResult<(Zeros<2>, usize)> {
         let [rows, columns] = a.shape();
         let mut table = Like::zeros(&a, [rows, columns])?;
         assert!(table.iter().all(|number| number == 0.0), "zeros");

@@ -130,6 +130,9 @@ def test_ours():
         assert result.tolist() == [0, 2, 4] and p.alive() == before + 1
         del result
         assert p.alive() == before
+    # Its table makes a `Points`, by copying.
+    result = r.like_any(p.Points([1.0, 2.0], (1, 2)), p.WProbe([2]))
+    assert type(result) is p.Tensor and result.shape == (2,)
 
 
 def test_a_library_with_a_table():

@@ -50,9 +50,7 @@ pub(crate) fn brightness(image: Imported<Image>) -> f64 {
 
 /// A picture with left and right exchanged: an array of the library that the picture is an array of.
 #[pyfunction]
-pub(crate) fn mirrored(
-    image: Prototype<View<[u8; 3], 2>>,
-) -> PyResult<Like<ViewMut<[u8; 3], 2>>> {
+pub(crate) fn mirrored(image: Prototype<View<[u8; 3], 2>>) -> PyResult<Like<ViewMut<[u8; 3], 2>>> {
     let [height, width] = image.shape();
     let mut mirrored = Like::zeros(&image, [height, width])?;
     for y in 0..height {
