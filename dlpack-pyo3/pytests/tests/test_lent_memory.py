@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -74,6 +75,8 @@ def test_a_slice_is_not_lent_while_another_thread_drops_its_arrays():
             except (BufferError, RuntimeError):
                 continue
             array[:] = 255
+            # Lets the other threads run while the array has the memory.
+            time.sleep(1e-5)
             array[:] = RAMP
             del array
 
