@@ -34,12 +34,12 @@ impl Photo {
         photo.0
     }
 
-    /// A picture of zeros, in memory of its own.
+    /// A picture in memory of its own, whose pixels count up and begin again at 0.
     #[staticmethod]
     fn ramp(height: usize, width: usize) -> PyResult<Self> {
         let pixels = SharedBuffer::filled(height * width, |pixels: &mut [u8]| {
-            for (i, pixel) in pixels.iter_mut().enumerate() {
-                *pixel = i as u8;
+            for (pixel, value) in pixels.iter_mut().zip((0..=u8::MAX).cycle()) {
+                *pixel = value;
             }
         })?;
         let dims = [height, width];

@@ -38,6 +38,13 @@ pub(crate) fn give_view(data: View<f32, 1>) -> View<f32, 1> {
     data
 }
 
+type OtherViews = (
+    ViewDyn<f32>,
+    ViewMut<f32, 1, Undisturbed>,
+    ViewMutDyn<f32>,
+    View<u8, 1, AsBytes>,
+);
+
 /// The other kinds of views, as results.
 #[pyfunction]
 pub(crate) fn give_views(
@@ -45,12 +52,7 @@ pub(crate) fn give_views(
     written: ViewMut<f32, 1, Undisturbed>,
     any_written: ViewMutDyn<f32>,
     bytes: View<u8, 1, AsBytes>,
-) -> (
-    ViewDyn<f32>,
-    ViewMut<f32, 1, Undisturbed>,
-    ViewMutDyn<f32>,
-    View<u8, 1, AsBytes>,
-) {
+) -> OtherViews {
     (any, written, any_written, bytes)
 }
 
