@@ -7,10 +7,11 @@
 
 mod made;
 
+use core::mem::MaybeUninit;
+use core::panic::AssertUnwindSafe;
+use core::ptr;
 use std::borrow::Cow;
-use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use dlpack_core::array::View;
