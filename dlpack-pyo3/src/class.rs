@@ -23,7 +23,7 @@
 //! | `producer` | for type stubs: a protocol class for objects with `__dlpack__` |
 
 mod array;
-mod arrays;
+pub(crate) mod arrays;
 mod buffer;
 pub(crate) mod hinted;
 mod index;

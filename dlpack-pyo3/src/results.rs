@@ -4,7 +4,8 @@
 //! ```text
 //! Rust value ──▶ Exported ──▶ Tensor
 //!            ├─▶ Numpy ─────▶ array by NumPy's C API
-//!            ├─▶ Torch, Jax, Cupy, Library ──▶ array by the library's from_dlpack
+//!            ├─▶ Torch ─────▶ tensor by PyTorch's exchange table
+//!            ├─▶ Jax, Cupy, Library ──▶ array by the library's from_dlpack
 //!            └─▶ Like ──▶ any of these, or an array by the exchange table of the argument's class
 //! ```
 //!
@@ -19,10 +20,10 @@ pub use like::{Like, Prototype};
 
 use dlpack_core::array::Rank;
 use dlpack_core::element::Plain;
-use dlpack_core::{DLPack, Managed, Record, Shaped, binding};
+use dlpack_core::{DLPack, Record, Shaped, binding};
 use pyo3::prelude::*;
 
-use crate::class::tensor::Tensor;
+use crate::class::{arrays::array_of_tensor, tensor::Tensor};
 use crate::error::OrRaise;
 use crate::lender::{MemoryOwner, UnfilledLender};
 use crate::library::{
@@ -56,7 +57,7 @@ macro_rules! shaped {
 }
 
 /// A result that is a [`Tensor`] in Python: any [`DLPack`] value, such as a `Vec`, an `ndarray::Array`, a struct with the
-/// derive or a [`Managed`].
+/// derive or a [`Managed`](crate::Managed).
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::Exported;
@@ -202,7 +203,7 @@ impl<'py, R: Record> IntoPyObject<'py> for Numpy<Records<R>> {
 macro_rules! results {
     ($($(#[$more:meta])* $name:ident: $library:ident, $module:literal, $class:literal;)*) => {$(
         #[doc = concat!("A result that is a `", $module, ".", $class, "` in Python: any [`DLPack`] value, such as a `Vec`, an")]
-        /// `ndarray::Array`, a struct with the derive or a [`Managed`].
+        /// `ndarray::Array`, a struct with the derive or a [`Managed`](crate::Managed).
         ///
         /// ```no_run,standalone_crate
         #[doc = concat!("use dlpack_pyo3::", stringify!($name), ";")]
@@ -214,8 +215,8 @@ macro_rules! results {
         /// }
         /// ```
         ///
-        #[doc = concat!("Created by the library's own `from_dlpack`. If `", $module, "` is not installed, the conversion")]
-        /// raises `ModuleNotFoundError`. Exceptions of the library are passed on.
+        #[doc = concat!("If `", $module, "` is not installed, the conversion raises `ModuleNotFoundError`.")]
+        /// Exceptions of the library are passed on.
         $(#[$more])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
         pub struct $name<T>(pub T);
@@ -262,16 +263,4 @@ impl Library {
     ) -> PyResult<Bound<'py, PyAny>> {
         array_of_tensor(py, self, value.into_dlpack()?)
     }
-}
-
-#[inline(never)]
-fn array_of_tensor<'py>(
-    py: Python<'py>,
-    library: &Library,
-    tensor: Managed,
-) -> PyResult<Bound<'py, PyAny>> {
-    if library.is_numpy() {
-        return library::numpy::array_over_tensor(py, tensor);
-    }
-    library.create_array(Bound::new(py, Tensor::new(tensor))?.as_any())
 }

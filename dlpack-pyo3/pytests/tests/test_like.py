@@ -530,6 +530,30 @@ def test_an_allocator_that_gives_what_somebody_has(numpy):
     assert other.tolist() == [0, 1] and result.tensor.floats() == [0, 1]
 
 
+def test_a_torch_result_is_created_by_the_table(script):
+    """`Torch<T>` calls the `from_dlpack` of a PyTorch without a table only."""
+    script("""
+import sys, types
+import dlpack_probe as p
+from test_like import Library
+library = Library()
+torch = sys.modules["torch"] = types.ModuleType("torch")
+torch.Tensor = library.Array
+torch.Tensor.is_conj = torch.Tensor.is_neg = lambda self: False
+def from_dlpack(tensor):
+    raise AssertionError("the table is used")
+torch.from_dlpack = from_dlpack
+before = p.alive()
+for turn in range(1, 4):
+    result = p.libraries.torch([1, 2], (1, 2))
+    assert type(result) is library.Array and result.tensor.floats() == [1, 2]
+    assert len(library.created) == turn
+del result
+library.created.clear()
+assert p.alive() == before
+""")
+
+
 # -- tables that lie about objects ------------------------------------------------------------------
 
 

@@ -20,11 +20,12 @@ use pyo3::exceptions::{
     PyBufferError, PyIndexError, PyMemoryError, PyNotImplementedError, PyOverflowError,
     PyRuntimeError, PyTypeError, PyValueError,
 };
-use pyo3::prelude::*;
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 use crate::error::{DisplayTuple, OrRaise, Raised, bail, fail, try_collect};
-use crate::exchange::ToPyObject;
+use crate::exchange::{ToPyObject, lookup::table_of_class};
 use crate::keepalive::attached;
+use crate::library::torch;
 
 /// The functions of another library's table that create objects and memory. Tables live for the rest of the process, so the
 /// class that has the table need not be kept alive.
@@ -33,6 +34,18 @@ pub(crate) struct ForeignTable {
     create: ToPyObject,
     allocate: DLPackManagedTensorAllocator,
     current_stream: DLPackCurrentWorkStream,
+}
+
+/// The table of PyTorch's tensors, if PyTorch has been imported and has one.
+pub(crate) fn torch_table(py: Python<'_>) -> Option<&'static ForeignTable> {
+    static TABLE: PyOnceLock<Option<ForeignTable>> = PyOnceLock::new();
+
+    if let Some(table) = TABLE.get(py) {
+        return table.as_ref();
+    }
+    let class = torch::tensor_class(py)?.bind(py);
+    let table = table_of_class(class).and_then(|table| ForeignTable::new(table.api));
+    TABLE.get_or_init(py, || table).as_ref()
 }
 
 impl ForeignTable {

@@ -33,6 +33,8 @@ enum LibraryKind {
     Usual,
     /// Has a C API that is faster and supports more.
     Numpy,
+    /// May have an exchange table, which is faster.
+    Torch,
     /// Accepts nothing but the capsule of a legacy tensor.
     TakesCapsule,
 }
@@ -67,6 +69,7 @@ impl Library {
         })?;
         let kind = match path {
             "numpy" => LibraryKind::Numpy,
+            "torch" => LibraryKind::Torch,
             _ if path.starts_with("tensorflow.") => LibraryKind::TakesCapsule,
             _ => LibraryKind::Usual,
         };
@@ -88,6 +91,11 @@ impl Library {
     /// Whether the library is NumPy.
     pub(crate) fn is_numpy(&self) -> bool {
         self.kind == LibraryKind::Numpy
+    }
+
+    /// Whether the library is PyTorch.
+    pub(crate) fn is_torch(&self) -> bool {
+        self.kind == LibraryKind::Torch
     }
 
     /// Creates an array of the library from an object that exports a tensor.

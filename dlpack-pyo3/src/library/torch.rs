@@ -40,6 +40,11 @@ fn look_up_attributes(py: Python<'_>) -> Option<Torch> {
     })
 }
 
+/// `torch.Tensor`, if PyTorch has been imported.
+pub(crate) fn tensor_class(py: Python<'_>) -> Option<&'static Py<PyType>> {
+    Some(&cached_attributes(py)?.tensor)
+}
+
 /// Whether a class is `torch.Tensor` itself.
 pub(crate) fn is_tensor_class(class: &Bound<'_, PyAny>) -> bool {
     cached_attributes(class.py()).is_some_and(|torch| torch.tensor.is(class))

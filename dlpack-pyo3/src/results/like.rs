@@ -15,12 +15,11 @@ use dlpack_core::layout::Dims;
 use dlpack_core::{DLPack, DataType, Error, FromDLPack, Managed, Shaped};
 use pyo3::prelude::*;
 
-use crate::class::tensor::Tensor;
+use crate::class::{arrays::array_of_tensor, tensor::Tensor};
 use crate::error::OrRaise;
 use crate::exchange::{foreign::ForeignTable, lookup::table_of_class};
 use crate::import;
 use crate::library::{numpy, origin::Origin};
-use crate::results::array_of_tensor;
 use crate::view::{InPlace, ViewMut};
 
 /// How arrays of one library are created.
