@@ -145,7 +145,7 @@ macro_rules! views {
             /// With a [`Promise`], which a class may make for itself, it is the way to slices of memory that others have too.
             ///
             /// ```no_run,standalone_crate
-            /// use dlpack_pyo3::{DLPack, Error, SharedBuffer, View, view::Promise};
+            /// use dlpack_pyo3::{DLPack, SharedBuffer, View, dlpack_pymethods, view::Promise};
             /// use pyo3::prelude::*;
             ///
             /// #[pyclass(frozen)]
@@ -159,8 +159,10 @@ macro_rules! views {
             /// // threads to write to its arrays without the GIL.
             /// unsafe impl Promise for Signal {}
             ///
+            /// #[dlpack_pymethods]
+            /// #[pymethods]
             /// impl Signal {
-            ///     fn peak(&self) -> Result<f32, Error> {
+            ///     fn peak(&self) -> PyResult<f32> {
             ///         let samples = View::<f32, 1, Self>::of(self)?;
             ///         Ok(samples.as_slice()?.iter().copied().fold(0.0, f32::max))
             ///     }
