@@ -5,7 +5,9 @@
 pub(crate) mod exclusive {
     use dlpack_pyo3::array::{View, ViewMut};
     use dlpack_pyo3::layout::Dims;
-    use dlpack_pyo3::{Error, FromDLPack, Managed, SharedBuffer, Tensor, from_dlpack_with};
+    use dlpack_pyo3::{
+        Error, FromDLPack, Managed, OwnedSlice, SharedBuffer, Tensor, from_dlpack_with,
+    };
     use pyo3::exceptions::PyKeyError;
     use pyo3::prelude::*;
 
@@ -153,6 +155,22 @@ pub(crate) mod exclusive {
             "SharedBuffer::get_mut",
             lender!(t => it = SharedBuffer::<f64>::from_dlpack(t)?; it.get_mut().ok_or(Error::MayChange)?, 0),
         ),
+        (
+            "OwnedSlice::new",
+            lender!(t => it = OwnedSlice::new(Matrix::new(t)?, |matrix| matrix.as_slice())?; &it[..], 0),
+        ),
+        (
+            "OwnedSlice::deref of a View",
+            lender!(t => it = Matrix::new(t)?.into_slice()?; &*it, 0),
+        ),
+        ("OwnedSlice::as_ref of a SharedBuffer", |t, between| {
+            let buffer = SharedBuffer::<f64>::from_dlpack(t)?;
+            let slice = buffer.try_into_slice().map_err(|_| Error::MayChange)?;
+            let lent: &[f64] = slice.as_ref();
+            let before = lent[0];
+            between()?;
+            Ok([before, lent[0]])
+        }),
     ];
 
     type Source = fn(&Bound<'_, PyAny>) -> PyResult<Managed>;
