@@ -277,10 +277,14 @@ fn uninitialised_memory_needs_its_own_slice_back() {
             Some("`fill` returns the slice that it was given, all of it")
         );
     };
+    let elsewhere = Box::into_raw(Box::new([1_u8]));
     refused(&|| {
-        let leaked = SharedBuffer::filled_uninit(1, |_| Box::leak(Box::new([1_u8])));
-        drop(leaked);
+        // SAFETY: `into_raw` returned the address, and only this slice is made of it.
+        let other = SharedBuffer::filled_uninit(1, |_| unsafe { &mut *elsewhere });
+        drop(other);
     });
+    // SAFETY: `into_raw` returned the address, and the slice is gone.
+    drop(unsafe { Box::from_raw(elsewhere) });
     refused(&|| {
         let shorter =
             SharedBuffer::filled_uninit(2, |elements| write_all(&mut elements[..1], 1_u8));

@@ -13,6 +13,7 @@ import types
 import capi
 import dlpack_probe as p
 import pytest
+from test_views import Refused
 
 r = p.like
 
@@ -309,9 +310,9 @@ def test_what_is_of_no_library(numpy):
 
 def test_an_argument_that_does_not_fit(numpy):
     """The error is the view's own, with the name of the argument."""
-    with pytest.raises(TypeError, match=r"^expected an array of float32 .*, found one of float64 .*\nwhile processing 'a'$"):
+    with Refused("a", r"expected an array of float32 .*, found one of float64 "):
         r.doubled(numpy.ones(3))
-    with pytest.raises(TypeError, match="while processing 'a'"):
+    with Refused("a", "expected an array of float32 "):
         r.doubled("abc")
 
 
