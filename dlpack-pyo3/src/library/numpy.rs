@@ -96,7 +96,7 @@ pub(crate) fn unsupported_dtype<'py>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    if !known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py))) {
+    if !is_array_or_derived(object) {
         return Ok(None);
     }
     let dtype = object.getattr(intern!(py, "dtype"))?;
