@@ -21,6 +21,9 @@ def loop(body, made, **names):
 
 def medians(runs, rounds, calls=None):
     """Nanoseconds of a call of each, less those of `None`, the empty loop. All take a turn in each round, in a new order."""
+    for run in runs.values():
+        # The first call may import a library. Counted below, it would shorten all turns of this one, which makes each call slower.
+        run(3)
     some = {name: calls or max(1, min(MOST_CALLS, TURN * 3 // max(1, run(3)))) for name, run in runs.items()}
     for name, run in runs.items():
         run(some[name])
