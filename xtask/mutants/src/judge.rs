@@ -41,6 +41,9 @@ pub struct Judge {
     pub jobs: usize,
 }
 
+/// No limit of processor time.
+const UNLIMITED: &str = "unlimited";
+
 /// How a process of tests ended.
 enum End {
     Passed,
@@ -70,7 +73,7 @@ impl Judge {
     fn measure_file(&self, group: usize) -> Result<Vec<Test>> {
         let record = self.scratch.join(format!("reached-{group}"));
         let _ = fs::remove_file(&record);
-        let mut pytest = self.command(group);
+        let mut pytest = self.command(group, UNLIMITED);
         // One that fails does not end the others here.
         pytest
             .arg("--maxfail=100000")
@@ -117,14 +120,14 @@ impl Judge {
     }
 
     fn measure_program(&self, group: usize) -> Result<Vec<Test>> {
-        let mut list = self.command(group);
+        let mut list = self.command(group, UNLIMITED);
         let output = list.args(["--list", "--format", "terse"]).output()?;
         let names = String::from_utf8(output.stdout)?;
         let mut tests = Vec::new();
         for name in names.lines().filter_map(|line| line.strip_suffix(": test")) {
             let record = self.scratch.join(format!("reached-{group}"));
             let _ = fs::remove_file(&record);
-            let mut test = self.command(group);
+            let mut test = self.command(group, UNLIMITED);
             test.args(["--exact", name]).env("PLANTED_REACHED", &record);
             let clock = Instant::now();
             match self.run(test, &format!("measure-{group}"), Duration::from_secs(600))? {
@@ -155,11 +158,11 @@ impl Judge {
     }
 
     /// Starts the tests of a group.
-    fn command(&self, group: usize) -> Command {
+    fn command(&self, group: usize, processor_seconds: &str) -> Command {
         let (what, folder) = &self.groups[group];
         match &self.runner {
             Runner::Pytest { python, path } => {
-                let mut pytest = Command::new(python);
+                let mut pytest = limited(python, processor_seconds);
                 pytest.args([
                     "-m",
                     "pytest",
@@ -178,7 +181,7 @@ impl Judge {
                 pytest
             }
             Runner::Programs => {
-                let mut program = Command::new(what);
+                let mut program = limited(what, processor_seconds);
                 program
                     .current_dir(folder)
                     .env("CARGO_MANIFEST_DIR", folder);
@@ -219,6 +222,7 @@ impl Judge {
             }
         }
         let limit = Duration::from_secs_f64(40.0 + 10.0 * seconds);
+        let processor_seconds = format!("{:.0}", 5.0 + 4.0 * seconds);
         let log = format!("worker-{worker}");
         // One process for all files; programs can only run one after another.
         let processes: Vec<Vec<usize>> = match self.runner {
@@ -226,7 +230,7 @@ impl Judge {
             Runner::Programs => groups.into_iter().map(|group| vec![group]).collect(),
         };
         for groups in processes {
-            let mut command = self.command(groups[0]);
+            let mut command = self.command(groups[0], &processor_seconds);
             let names: Vec<_> = tests
                 .iter()
                 .filter(|test| groups.contains(&test.group))
@@ -291,6 +295,14 @@ impl Judge {
             failed(&path).unwrap_or_else(|| format!("ended: {status}")),
         ))
     }
+}
+
+/// A command that a signal ends after so many seconds of processor time. A loop without an end is found by that, also on a busy machine.
+fn limited(program: &Path, processor_seconds: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -t \"$0\"; exec \"$@\"", processor_seconds]);
+    shell.arg(program);
+    shell
 }
 
 /// The test that failed, as pytest or a test program names it.

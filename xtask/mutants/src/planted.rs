@@ -4,7 +4,12 @@
 // each place that is reached appends its number to that file once, until `planted_forget` is called.
 
 #![allow(unsafe_code, reason = "exports a function for the tests to call")]
-#![allow(dead_code, unused, clippy::all, reason = "this file is no part of the crate")]
+#![allow(
+    dead_code,
+    unused,
+    clippy::all,
+    reason = "this file is no part of the crate"
+)]
 
 extern crate std;
 
@@ -16,6 +21,7 @@ const RECORD: u32 = u32::MAX - 1;
 const PLACES: usize = 1 << 15;
 
 static ON: AtomicU32 = AtomicU32::new(UNKNOWN);
+static FILE: std::sync::OnceLock<std::fs::File> = std::sync::OnceLock::new();
 static REACHED: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
 
 /// Which of `count` bugs from number `first` on is on: 1 for the first of them, 0 if none is.
@@ -41,16 +47,8 @@ fn at_run_time(first: u32, count: u32) -> u32 {
 #[cold]
 #[inline(never)]
 fn record(first: u32, count: u32) -> u32 {
-    static FILE: std::sync::OnceLock<std::fs::File> = std::sync::OnceLock::new();
     if ON.load(Relaxed) == UNKNOWN {
-        let number = || std::env::var("PLANTED").ok()?.parse().ok();
-        if let Some(path) = std::env::var_os("PLANTED_REACHED") {
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-            let _ = FILE.set(file.expect("the file of PLANTED_REACHED"));
-            ON.store(RECORD, Relaxed);
-        } else {
-            ON.store(number().unwrap_or(0), Relaxed);
-        }
+        read_variables();
         return at_run_time(first, count);
     }
     if !REACHED[first as usize % PLACES].swap(true, Relaxed) {
@@ -64,6 +62,26 @@ fn record(first: u32, count: u32) -> u32 {
         let _ = FILE.get().map(|mut file| file.write_all(&line));
     }
     0
+}
+
+/// Reads the variables before `main`: tests that count allocations, or let them fail, must not meet those of the switch.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = read_variables;
+
+extern "C" fn read_variables() {
+    let number = || std::env::var("PLANTED").ok()?.parse().ok();
+    if let Some(path) = std::env::var_os("PLANTED_REACHED") {
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path);
+        let _ = FILE.set(file.expect("the file of PLANTED_REACHED"));
+        ON.store(RECORD, Relaxed);
+    } else {
+        ON.store(number().unwrap_or(0), Relaxed);
+    }
 }
 
 /// Every place counts as not reached again.
