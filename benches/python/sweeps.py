@@ -310,7 +310,7 @@ def environments(m, steps):
     return {name: loop("f(obj)", module.Environments(8), f=play) for name, module in with_programs(m).items()}
 
 
-def table(m, count):
+def columns(m, count):
     runs = {name: module.table for name, module in with_programs(m).items()}
     return {name: loop("dict(f(x, 1000))", None, f=f, x=count) for name, f in runs.items()}
 
@@ -387,7 +387,7 @@ SWEEPS = {
     "frames": Sweep("a list of objects, and a NumPy array over each", "frames", COUNTS, frames),
     "loader": Sweep("a loop over frames that a loader returns, 16 KB each", "frames", COUNTS, loader),
     "environments": Sweep("steps of eight environments, and a look at two arrays after each", "steps", [1, 32, 1024], environments),
-    "columns": Sweep("a dict of columns, each with 1,000 numbers", "columns", [1, 10, 50], table),
+    "columns": Sweep("a dict of columns, each with 1,000 numbers", "columns", [1, 10, 50], columns),
     "jax": Sweep("a function that returns a JAX array", "bytes", BYTES, jax),
     "torch": Sweep("a function that returns a PyTorch tensor", "bytes", BYTES, torch),
     "like": Sweep("a function that returns an array like its NumPy argument", "bytes", BYTES, like),
