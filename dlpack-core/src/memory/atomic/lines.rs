@@ -10,10 +10,10 @@ pub(crate) const LINE: usize = 64;
 /// The alignment of the shared side of a line.
 pub(crate) const LINE_ALIGNMENT: usize = 16;
 
-/// From this many bytes on, one `rep movsq` is faster than a loop on every processor, because it need not read the memory that it
-/// overwrites.
+/// From this many bytes on, which caches rarely hold, `rep movsq` is faster than a loop: it need not read the memory that it
+/// overwrites. For fewer bytes, AMD's processors take twice as long for it if the sides begin at different offsets in their lines.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-const MANY: usize = 64 << 10;
+const MANY: usize = 16 << 20;
 
 /// Copies lines in a loop: loads each by `$load` and stores it by `$store`. The caller is an `unsafe fn` that allows access to
 /// `$bytes` bytes of both sides; `LINE` divides `$bytes`, which is not 0.
