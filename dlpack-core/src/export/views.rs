@@ -191,9 +191,10 @@ pub fn apply_picks<E>(
     described: &mut Descriptor<'_>,
     select: impl FnOnce(&mut PickedView<'_>) -> Result<(), E>,
 ) -> Result<Result<(), Error>, E> {
-    let mut picked = PickedView::new(described.shape(), described.strides());
+    let mut view = LayoutView::without_axes();
+    let mut picked = PickedView::new(described.shape(), described.strides(), &mut view);
     select(&mut picked)?;
-    let view = picked.into_layout();
+    picked.finish();
     Ok(described.set_layout(&view))
 }
 

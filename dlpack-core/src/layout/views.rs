@@ -27,6 +27,16 @@ pub(crate) struct LayoutView {
 }
 
 impl LayoutView {
+    /// A view without axes, to which [`PickedView`] adds those that are selected.
+    #[inline]
+    pub(crate) fn without_axes() -> Self {
+        Self {
+            first: 0,
+            shape: Dims::new(),
+            strides: Dims::new(),
+        }
+    }
+
     /// The view of the whole.
     pub(crate) fn whole_layout(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
@@ -92,17 +102,14 @@ pub struct PickedView<'a> {
     strides: &'a [i64],
     /// The number of axes that have a pick.
     axis: usize,
-    view: LayoutView,
+    /// Borrowed, because moves of it would cost as much as the picks.
+    view: &'a mut LayoutView,
 }
 
 impl<'a> PickedView<'a> {
+    /// Selects axes of a tensor for a view that has [no axes](LayoutView::without_axes) yet.
     #[inline]
-    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64]) -> Self {
-        let view = LayoutView {
-            first: 0,
-            shape: Dims::new(),
-            strides: Dims::new(),
-        };
+    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], view: &'a mut LayoutView) -> Self {
         Self {
             shape,
             strides,
@@ -150,14 +157,13 @@ impl<'a> PickedView<'a> {
         self.view.strides.push(stride);
     }
 
-    /// The view with the remaining axes, which stay as they are. An allocation that failed shows when the layout is used.
+    /// Adds the remaining axes, which stay as they are. An allocation that failed shows when the layout is used.
     #[inline(always)]
-    pub(crate) fn into_layout(mut self) -> LayoutView {
+    pub(crate) fn finish(mut self) {
         let rest = self.shape.iter().zip(self.strides).skip(self.axis);
         for (&extent, &stride) in rest {
             self.push_axis(extent, stride);
         }
-        self.view
     }
 }
 

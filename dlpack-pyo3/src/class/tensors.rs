@@ -171,11 +171,16 @@ fn export_tensor<T: ExportsTensors>(object: &Bound<'_, T>, name: &str) -> Result
     if let Some(tensor) = value.share_tensor(name, None).or_raise(py)? {
         return Ok(tensor);
     }
-    let mut descriptor = value.describe_tensor(name).or_raise(py)?;
-    let request = unordered(descriptor.device());
+    // Used where it is: a description is large, and each move of it copies it.
+    let mut described = value.describe_tensor(name);
+    let described = match &mut described {
+        Ok(described) => described,
+        Err(error) => return Err(raise_core_error(py, error)),
+    };
+    let request = unordered(described.device());
     let owner = ObjectGuard::new(guard, object.as_any());
     // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
-    unsafe { export_with(owner, &mut descriptor, &request) }.or_raise(py)
+    unsafe { export_with(owner, described, &request) }.or_raise(py)
 }
 
 /// The setter for the attributes of a class, if any of them can be set.

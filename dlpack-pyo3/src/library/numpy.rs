@@ -231,11 +231,16 @@ pub(crate) fn array_over_value<T: DLPack + 'static>(
 ) -> PyResult<Bound<'_, PyAny>> {
     let object = ValueObject::new(py, value).or_fetch(py)?;
     // SAFETY: the object is kept until the last use of the description, which borrows the value.
-    let described = unsafe { object.value_mut() }.describe_mut().or_fetch(py)?;
-    if is_plain(&described) && described.device() == Device::CPU {
-        let array = new_array(py, import_api(py)?, &view(&described)).or_fetch(py)?;
-        return set_base(array, object.into_any()).or_fetch(py);
+    let described = unsafe { object.value_mut() }.describe_mut();
+    // Used where it is: a description is large, and each move of it copies it.
+    match &described {
+        Ok(plain) if is_plain(plain) && plain.device() == Device::CPU => {
+            let array = new_array(py, import_api(py)?, &view(plain)).or_fetch(py)?;
+            return set_base(array, object.into_any()).or_fetch(py);
+        }
+        _ => {}
     }
+    let described = described.or_fetch(py)?;
     let tensor = if described.is_made_on_request() {
         // A second description would compute the elements again.
         let owner = ObjectGuard::new((), &object.into_any());
