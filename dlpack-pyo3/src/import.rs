@@ -84,7 +84,7 @@ pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
 /// Imports the tensor of an object; `None` if the object is not an array.
 #[inline]
 pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    if numpy::is_array(object) {
+    if library::numpy::is_exact_array(object) {
         if let Some(tensor) = numpy::import_array(object) {
             return Ok(Some(tensor));
         }

@@ -23,7 +23,7 @@ use dlpack_core::binding::{Strided, keep_strided};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
 use crate::keepalive::ArrayKeepalive;
-use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, known_api};
+use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, is_exact_array, known_api};
 
 /// `PyArrayObject_fields`, up to the last field that is read here.
 #[repr(C)]
@@ -50,12 +50,6 @@ struct DtypeFields {
     number: c_int,
 }
 
-/// Whether an object is an instance of `numpy.ndarray` itself. A derived class may define its own export.
-#[inline(always)]
-pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
-    known_api(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
-}
-
 /// Imports an array; `None` if [`describe_array`] or [`keepalive_of`] has none.
 #[inline(never)]
 pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Option<Managed> {
@@ -65,13 +59,13 @@ pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Option<Managed> {
     unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok()
 }
 
-/// Describes the memory of an object that [is an array](is_array) of a data type that DLPack has. Other objects are imported through
+/// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has. Other objects are imported through
 /// their methods.
 ///
 /// The fields are read in one step, since Python code may change shape and strides.
 #[inline(always)]
 pub(crate) fn describe_array<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>> {
-    if !is_array(object) {
+    if !is_exact_array(object) {
         return None;
     }
     // SAFETY: an instance of this class begins with this struct, and `object` keeps it alive.

@@ -76,14 +76,13 @@ pub(crate) fn find_if_imported(py: Python<'_>) -> bool {
     API.get(py).is_none() && find_api(py).is_some()
 }
 
-/// Whether an object is an instance of NumPy's own class of arrays, and of none that derives from it.
+/// Whether an object is an instance of `numpy.ndarray` itself, once NumPy was found. A derived class may define its own export.
+#[inline(always)]
 pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
-    let py = object.py();
-    find_if_imported(py);
-    known_api(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+    known_api(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 
-/// Whether an object is an array of NumPy, also of a class that derives from NumPy's.
+/// Whether an object is an array of NumPy, also of a class that derives from NumPy's. Looks for NumPy first.
 pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     find_if_imported(py);

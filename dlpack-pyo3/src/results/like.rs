@@ -18,7 +18,6 @@ use pyo3::prelude::*;
 use crate::class::{arrays::array_of_tensor, tensor::Tensor};
 use crate::error::OrRaise;
 use crate::exchange::{foreign::ForeignTable, lookup::table_of_class};
-use crate::import;
 use crate::library::{numpy, origin::Origin};
 use crate::view::{InPlace, ViewMut};
 
@@ -35,7 +34,7 @@ impl ArrayLibrary {
     /// The library of an object.
     #[inline]
     fn of_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if import::numpy::is_array(object) {
+        if numpy::is_exact_array(object) {
             return Ok(Self::Function(Origin::Numpy));
         }
         Self::of_other(object)

@@ -190,7 +190,7 @@ impl Session {
         Ok(judge)
     }
 
-    /// Runs the bugs that tests reach, those in files with `unsafe` code first; gives those that none reaches.
+    /// Runs the bugs that tests reach; gives those that none reaches.
     fn run_reached(
         &self,
         garden: &Garden,
@@ -212,10 +212,12 @@ impl Session {
         let (mut work, unreached): (Vec<_>, Vec<_>) = open
             .filter(is_open)
             .partition(|index| by_place.contains_key(&garden.places[index]));
-        work.sort_by_key(|&index| {
-            let has_unsafe = self.sources[&self.mutants[index].file].contains("unsafe");
-            (!has_unsafe, index)
-        });
+        // The cheap ones first: an interrupted run has then judged most bugs.
+        let seconds = |index: &usize| -> f64 {
+            let reaching = &by_place[&garden.places[index]];
+            reaching.iter().map(|&test| tests[test].seconds).sum()
+        };
+        work.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let count = work.len();
         println!(
             "mutants: {count} to run, {} more that no test reaches",
