@@ -33,8 +33,9 @@ fn main() -> io::Result<()> {
         .iter()
         .map(|name| format!("#[pymodule_export] use super::{name}::python::my_module as {name};\n"))
         .collect();
-    let all =
-        format!("{modules}\n#[pyo3::pymodule(name = \"guide\")] mod all {{\n{TENSOR}{exports}{BEFORE}}}\n");
+    let all = format!(
+        "{modules}\n#[pyo3::pymodule(name = \"guide\")] mod all {{\n{TENSOR}{exports}{BEFORE}}}\n"
+    );
     fs::write(
         PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("pages.rs"),
         all,
