@@ -52,7 +52,7 @@ results! {
     Memoryview: type_hint_identifier!("builtins", "memoryview");
 }
 
-/// What `__array__` of a class gives: an array of the class's data type, if its types tell it.
+/// A NumPy array over a value: of the value's data type, if its types tell it. `__array__` of a class gives one.
 pub struct ArrayOf<T>(PhantomData<fn() -> T>);
 
 impl<'py, T: DLPack> IntoPyObject<'py> for ArrayOf<T> {

@@ -127,12 +127,14 @@
 //! ```
 //!
 //! The stubs contain the methods of each class, an attribute for each tensor and column with the `///` comment of its field, and the types
-//! of all arguments: objects with `__dlpack__` or a buffer. Four requirements:
+//! of all arguments: objects with `__dlpack__` or a buffer. Five requirements:
 //!
 //! - Write the module as a `mod` with `#[pymodule]`, with `#[pymodule_export] use dlpack_pyo3::Tensor;` in it, so that annotations and
 //!   `isinstance` can name that class. Without it, attributes and arguments are `Any`.
 //! - Define the [`Record`](macro@Record) of `columns` in the crate of the class. The name in the field must be in scope
-//!   at the methods: `Vec<Trade>` needs `Trade`, not `type Trades = Vec<Trade>`.
+//!   at the methods: `Vec<Trade>` needs `Trade`, not `type Trades = Vec<Trade>`. A type of yours that derefs to records names them too:
+//!   `Mapped<Trade>`.
+//! - Do not name an argument by a keyword of Python, such as `from`.
 //! - `#[dlpack_pymethods]` looks for the derives of this crate: use [`Protocol`] for a class whose [`DLPack`] is written by hand,
 //!   and do not make a class a record as well.
 //! - A field with `#[pyo3(get)]` cannot be a tensor of the same name: remove `get`, or name the tensor by `tensor(name = "..")`.

@@ -146,7 +146,8 @@ impl<'py, T: DLPack + 'static> IntoPyObject<'py> for Numpy<T> {
     type Error = PyErr;
 
     #[cfg(feature = "stubs")]
-    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = crate::hints::NDARRAY;
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr =
+        <crate::hints::ArrayOf<T> as IntoPyObject<'py>>::OUTPUT_TYPE;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         library::numpy::array_over_value(py, self.0)

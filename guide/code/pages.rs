@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 const FENCE: &str = "```rust,ignore\n";
+/// So that stubs can name the class.
+const TENSOR: &str = "#[pymodule_export] use dlpack_pyo3::Tensor;\n";
 const BEFORE: &str = "#[pymodule_export] use crate::before::python as before;\n";
 
 fn main() -> io::Result<()> {
@@ -31,8 +33,9 @@ fn main() -> io::Result<()> {
         .iter()
         .map(|name| format!("#[pymodule_export] use super::{name}::python::my_module as {name};\n"))
         .collect();
-    let all =
-        format!("{modules}\n#[pyo3::pymodule(name = \"guide\")] mod all {{\n{exports}{BEFORE}}}\n");
+    let all = format!(
+        "{modules}\n#[pyo3::pymodule(name = \"guide\")] mod all {{\n{TENSOR}{exports}{BEFORE}}}\n"
+    );
     fs::write(
         PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("pages.rs"),
         all,

@@ -5,7 +5,7 @@
     ```rust                 a doctest; examples/quickstart runs it
     ```rust,ignore          compiled into `my_module`, which the Python blocks of the same page import (guide/code)
     ```rust,ignore,quote    stands in a source file of the repository as it is here; so do blocks of C
-    ```python               runs; with `>>>`, what it prints is compared
+    ```python               runs; with `>>>`, what it prints is compared; type-checked by `test_types.py`
     ```toml                 the features that it names are there, and the version is ours
     ```text                 read by nobody, but for the commands of `cargo xtask`
 """

@@ -15,7 +15,8 @@ pub(crate) fn of_class(ident: &Ident, plan: &Plan<'_>) -> TokenStream {
     let tensor = (!matches!(plan.main, Main::None)).then(|| quote!(tensor));
     let named = plan.tensors.iter().map(|named| {
         let (name, doc) = (&named.name, named.doc.unwrap_or_default());
-        quote!((#name, #doc))
+        let set = named.set.map(|_| quote!(, set));
+        quote!((#name, #doc #set))
     });
     let rows = plan.columns.iter().filter_map(|field| {
         let rows = ty::type_of_rows(field.ty)?;

@@ -5,10 +5,10 @@
 //!   ──▶ Row! { [to] {names} (options) impl .. } ──▶ to! { [to] {columns} {names} (options) impl .. }
 //! ```
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::LitStr;
-use syn::parse::Parser;
+use syn::parse::{ParseStream, Parser};
+use syn::{LitStr, Token};
 
 /// What the derive knows about a class.
 #[derive(Default)]
@@ -17,8 +17,48 @@ pub(crate) struct Inventory {
     pub(crate) tensor: bool,
     /// The object is a list of records, which lends a buffer.
     pub(crate) records: bool,
-    /// The names of the tensors, with the doc comment of each.
-    pub(crate) named: Vec<(String, String)>,
+    /// The tensors that are attributes.
+    pub(crate) named: Vec<Attribute>,
+}
+
+/// An attribute of a class that is a tensor.
+pub(crate) struct Attribute {
+    pub(crate) name: String,
+    pub(crate) doc: String,
+    /// Python code may assign an array to it.
+    pub(crate) settable: bool,
+}
+
+impl Attribute {
+    /// Reads `"name", "doc"`, followed by `, set` if the attribute is settable.
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input.parse::<LitStr>()?.value();
+        input.parse::<Token![,]>()?;
+        let doc = input.parse::<LitStr>()?.value();
+        let settable = !input.is_empty();
+        if settable {
+            input.parse::<Token![,]>()?;
+            input.parse::<Ident>()?;
+        }
+        let attribute = Self {
+            name,
+            doc,
+            settable,
+        };
+        Ok(attribute)
+    }
+}
+
+impl ToTokens for Attribute {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self {
+            name,
+            doc,
+            settable,
+        } = self;
+        let set = settable.then(|| quote!(, set));
+        tokens.extend(quote!((#name, #doc #set)));
+    }
 }
 
 /// Calls the macro at `path`, which calls `to` with the inventory of the type.
@@ -64,17 +104,14 @@ impl Answer {
         };
         let tensor = inventory.tensor.then(|| quote!(tensor));
         let records = inventory.records.then(|| quote!(records));
-        let named = inventory
-            .named
-            .iter()
-            .map(|(name, doc)| quote!((#name, #doc)));
+        let named = &inventory.named;
         Some(Self::Ask(quote! {
             #row! { [#to] { #tensor #records #(#named)* #([#rows])* } (#options) #item }
         }))
     }
 }
 
-/// Reads the entries of an inventory: `tensor`, `records`, `("name", "doc")` and `[path::of::Rows]`.
+/// Reads the entries of an inventory: `tensor`, `records`, `("name", "doc")`, `("name", "doc", set)` and `[path::of::Rows]`.
 fn read_entries(
     entries: TokenStream,
     inventory: &mut Inventory,
@@ -86,10 +123,8 @@ fn read_entries(
                 rows.push(list.stream());
             }
             TokenTree::Group(pair) => {
-                let texts = syn::punctuated::Punctuated::<LitStr, syn::Token![,]>::parse_terminated;
-                let texts = texts.parse2(pair.stream()).ok()?;
-                let mut texts = texts.iter().map(LitStr::value);
-                inventory.named.push((texts.next()?, texts.next()?));
+                let attribute = Attribute::parse.parse2(pair.stream()).ok()?;
+                inventory.named.push(attribute);
             }
             TokenTree::Ident(word) if word == "records" => inventory.records = true,
             _ => inventory.tensor = true,

@@ -5,7 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::LitStr;
 
 use crate::pymethods::block::{Block, Item};
-use crate::pymethods::inventory::{self, Answer, Inventory};
+use crate::pymethods::inventory::{self, Answer, Attribute, Inventory};
 use crate::syntax::attr::{self, Value};
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::krate::{Krate, location_of};
@@ -254,9 +254,9 @@ fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     let typed = inventory
         .named
         .iter()
-        .filter(|(name, _)| !block.defines_getter(name));
+        .filter(|attribute| !block.defines_getter(&attribute.name));
     let typed: Vec<_> = typed.collect();
-    let mut over: Vec<_> = typed.iter().map(|(name, _)| name.as_str()).collect();
+    let mut over: Vec<_> = typed.iter().map(|typed| typed.name.as_str()).collect();
     let mut shown = Vec::new();
     if inventory.tensor {
         shown.push(("__array__", array_placeholder as Placeholder));
@@ -286,7 +286,7 @@ fn added_items(options: &Options<'_>, block: &Block, cx: &Ctxt) -> TokenStream {
     items.extend(
         typed
             .iter()
-            .filter_map(|(name, doc)| getter_placeholder(options, name, doc)),
+            .filter_map(|attribute| attribute_placeholders(options, attribute)),
     );
     if options.info {
         names.push("__dlpack_info__");
@@ -398,8 +398,13 @@ fn len_placeholder(options: &Options<'_>) -> TokenStream {
     }
 }
 
-/// A placeholder for the attribute of a tensor.
-fn getter_placeholder(options: &Options<'_>, name: &str, doc: &str) -> Option<TokenStream> {
+/// Placeholders for the attribute of a tensor: a getter, and a setter if Python code may assign an array to it.
+fn attribute_placeholders(options: &Options<'_>, attribute: &Attribute) -> Option<TokenStream> {
+    let Attribute {
+        name,
+        doc,
+        settable,
+    } = attribute;
     let here = Span::call_site();
     let (p, k) = (options.krate.root(here), options.krate.private(here));
     // PyO3 derives the name of a getter from its function, unless the attribute names it.
@@ -414,12 +419,23 @@ fn getter_placeholder(options: &Options<'_>, name: &str, doc: &str) -> Option<To
         Some("cupy") => quote!(#p::Cupy<#p::Tensor>),
         Some(_) => quote!(#k::pyo3::Py<#k::pyo3::PyAny>),
     };
+    let setter = settable.then(|| {
+        let function = format_ident!("__dlpack_set_{name}");
+        quote! {
+            #[setter(#attribute)]
+            fn #function(slf: &#k::pyo3::Bound<'_, Self>, _array: #p::Tensor) -> #k::pyo3::PyResult<()> {
+                #k::placeholder(slf)
+            }
+        }
+    });
     Some(quote! {
         #doc
         #[getter(#attribute)]
         fn #function(slf: &#k::pyo3::Bound<'_, Self>) -> #k::pyo3::PyResult<#ty> {
             #k::placeholder(slf)
         }
+
+        #setter
     })
 }
 

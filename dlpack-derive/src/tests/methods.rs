@@ -81,7 +81,7 @@ snapshots! {
     pymethods: "", "#[pymethods]\nimpl Image { #[new] fn new() -> Self { todo() } }";
     pymethods_with_all: "info, arrays = \"numpy\"", "#[pymethods]\nimpl Image {}", knowing: "tensor (\"mask\", \"\")";
     pymethods_of_tensors: "", "#[pymethods]\nimpl Batch { #[getter] fn own(&self) {} #[getter(r#type)] fn t(&self) {} #[getter] fn get_mask(&self) {} }",
-        knowing: "(\"rewards\", \"One a step.\") (\"own\", \"\") (\"type\", \"\") (\"mask\", \"\") (\"fn\", \"\")";
+        knowing: "(\"rewards\", \"One a step.\", set) (\"own\", \"\") (\"type\", \"\") (\"mask\", \"\") (\"fn\", \"\")";
     pymethods_with_pickle: "pickle", "#[pymethods]\nimpl Image {}";
     pymethods_iterable: "iterable", "#[pymethods]\nimpl Image { fn __len__(&self) -> usize { 3 } }", knowing: "tensor";
     pymethods_krate: "crate = crate::private::dl", "#[pymethods]\nimpl Image { #![allow(unused)] const A: u8 = 1; }";
@@ -105,8 +105,8 @@ fn an_inventory_is_asked_for_and_read() {
             "Other! { [to] { tensor (\"a\", \"b\") [m::Row] }",
         ),
         (
-            "{ (\"c\", \"\") } { tensor (\"a\", \"b\") [m::Row] }",
-            "m::Row! { [to] { tensor (\"c\", \"\") (\"a\", \"b\") }",
+            "{ (\"c\", \"\") } { tensor (\"a\", \"b\", set) [m::Row] }",
+            "m::Row! { [to] { tensor (\"c\", \"\") (\"a\", \"b\", set) }",
         ),
     ] {
         let answer = methods::expand_callback(tokens(&format!("[to] {inventories} (info) {item}")));
@@ -141,10 +141,10 @@ fn derives_leave_an_inventory() {
     };
     assert_eq!(left(Derive::DLPack, "struct A(Vec<f32>);"), "tensor");
     assert_eq!(left(Derive::DLPack, "enum A { B(Vec<f32>) }"), "tensor");
-    let fields = "/// Doc.\n #[dlpack(tensor)] a: Vec<u8>, #[dlpack(columns)] rows: Arc<[m::Row]>";
+    let fields = "/// Doc.\n #[dlpack(tensor)] a: Vec<u8>, #[dlpack(tensor(set))] b: Vec<u8>, #[dlpack(columns)] rows: Arc<[m::Row]>";
     assert_eq!(
         left(Derive::DLPack, &format!("struct A {{ {fields} }}")),
-        "(\"a\",\"Doc.\")[m::Row]"
+        "(\"a\",\"Doc.\")(\"b\",\"\",set)[m::Row]"
     );
     for rows in [
         "Vec<Row>",

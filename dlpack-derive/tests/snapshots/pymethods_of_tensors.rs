@@ -25,6 +25,13 @@ impl Batch {
     ) -> ::dlpack_pyo3::__private::pyo3::PyResult<::dlpack_pyo3::Tensor> {
         ::dlpack_pyo3::__private::placeholder(slf)
     }
+    #[setter(r#rewards)]
+    fn __dlpack_set_rewards(
+        slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
+        _array: ::dlpack_pyo3::Tensor,
+    ) -> ::dlpack_pyo3::__private::pyo3::PyResult<()> {
+        ::dlpack_pyo3::__private::placeholder(slf)
+    }
     #[getter(r#fn)]
     fn __dlpack_get_fn(
         slf: &::dlpack_pyo3::__private::pyo3::Bound<'_, Self>,
