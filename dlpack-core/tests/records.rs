@@ -270,6 +270,8 @@ fn what_is_no_array_of_records_is_refused() {
     };
     assert_eq!(find(data, &[2, 2], &[32, 16], true, false), Some(rank));
     assert_eq!(find(data, &[4], &[16], true, true), Some(Error::ReadOnly));
+    assert_eq!(find(data, &[4], &[8], false, false), None, "only read");
+    assert_eq!(find(data, &[2], &[24], false, true), None, "with gaps");
     let overlap = find(data, &[4], &[8], false, true);
     assert!(
         matches!(overlap, Some(Error::Overlap { .. })),

@@ -122,7 +122,12 @@ fn imported_memory_is_lent_if_nothing_else_has_it() {
         // Memory that nothing writes is lent to several.
         let never_written = flags == 1 && !shared;
         assert_eq!(buffer.try_as_slice().is_ok(), never_written, "{case}");
-        drop((buffer, clone));
+        drop(clone);
+        // The buffer of the same bytes is as exclusive as the buffer was.
+        let mut bytes = buffer.cast::<u8>().unwrap();
+        assert_eq!(bytes.try_as_slice().map(drop), read, "bytes, {case}");
+        assert_eq!(bytes.try_as_mut_slice().map(drop), write, "bytes, {case}");
+        drop(bytes);
         assert_eq!(foreign.deleted.times(), 1, "{case}");
     }
     let mut own = SharedBuffer::<u8>::from_dlpack(vec![1_u8, 2].into_dlpack().unwrap()).unwrap();
