@@ -22,7 +22,7 @@ use dlpack_core::Managed;
 use dlpack_core::binding::{Strided, keep_strided};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
-use crate::keepalive::ArrayKeepalive;
+use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, known_api};
 
 /// `PyArrayObject_fields`, up to the last field that is read here.
@@ -50,10 +50,12 @@ struct DtypeFields {
     number: c_int,
 }
 
-/// Whether an object is an instance of `numpy.ndarray` itself. A derived class may define its own export.
+/// Whether an object is an instance of `numpy.ndarray` itself, and may be kept alive. A derived class may define its own export.
 #[inline(always)]
 pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
-    known_api(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+    let py = object.py();
+    known_api(py).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
+        && may_keep_objects(py)
 }
 
 /// Imports an array; `None` if [`describe_array`] or [`keepalive_of`] has none.
