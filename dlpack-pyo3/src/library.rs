@@ -20,10 +20,10 @@ pub(crate) mod paddle;
 pub(crate) mod structured;
 pub(crate) mod torch;
 
-use pyo3::types::{PyDict, PyString, PyType};
-use pyo3::{exceptions::PyModuleNotFoundError, ffi, prelude::*};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::{exceptions::PyModuleNotFoundError, ffi, intern, prelude::*};
 
-use crate::error::fail;
+use crate::error::{discard_error, fail};
 
 /// A module, if it has been imported already.
 fn imported_module<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
@@ -42,6 +42,19 @@ fn module_class<'py>(
 ) -> Option<Bound<'py, PyType>> {
     let module = imported_module(module.py(), module)?;
     module.getattr_opt(name).ok()??.cast_into().ok()
+}
+
+/// The classes in the MRO of a class; none if its metaclass hides them. In builds with the stable ABI, `PyTypeMethods::mro` panics
+/// for such a class.
+pub(crate) fn classes_in_mro<'py>(
+    class: &Bound<'py, PyType>,
+) -> impl Iterator<Item = Bound<'py, PyType>> + use<'py> {
+    let py = class.py();
+    let mro = class.getattr(intern!(py, "__mro__"));
+    let mro = mro.map_err(|error| discard_error(py, error)).ok();
+    let mro = mro.and_then(|mro| mro.cast_into::<PyTuple>().ok());
+    let classes = mro.into_iter().flatten();
+    classes.filter_map(|class| class.cast_into().ok())
 }
 
 /// Whether an object is an instance of a class or a subclass. Calls no `__instancecheck__`, unlike `isinstance`.

@@ -16,8 +16,8 @@ use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
 use crate::keepalive::{
-    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed, borrow_contents,
-    destructor,
+    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed,
+    attached::check_interpreter, borrow_contents, destructor,
 };
 use crate::lender::{MemoryOwner, UnfilledLender};
 
@@ -166,7 +166,8 @@ pub(crate) unsafe fn export<T: Exports>(
         }
         unreachable!("only an exclusive class skips the shared borrow, or does not end with it")
     };
-    catch_panics(py, || Ok(export())).unwrap_or(None)
+    let export = || check_interpreter(py).map(|()| export());
+    catch_panics(py, export).unwrap_or(None)
 }
 
 /// Exports an object under a shared borrow. Returns `Continue` if the object is read-only only because of this borrow, and an

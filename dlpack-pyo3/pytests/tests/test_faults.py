@@ -583,6 +583,52 @@ print("well")
     assert ended.out.split() in ([], ["well"])
 
 
+def test_a_module_that_two_interpreters_have(script):
+    """fault 41, CAP-25: before Python 3.12 a module without submodules can be imported in a second interpreter. This one has
+    submodules, so its object is passed by its address. Each use of an array is refused, also after the main interpreter has used
+    arrays."""
+    ended = script(
+        """
+import array, sys
+if sys.version_info >= (3, 12):
+    sys.exit(0)
+import _xxsubinterpreters as interpreters
+import dlpack_probe as p
+memoryview(p.Mutable([1.0])).release()
+p.take(array.array("d", [1.0]))
+interpreter = interpreters.create()
+uses = [
+    "p.take(array.array('d', [1.0]))",
+    "memoryview(p.Mutable([1.0]))",
+    "p.Mutable([1.0]).__dlpack__()",
+    "p.Mutable([1.0]).__dlpack__(max_version=(1, 0))",
+    "p.Batch(2).rewards",
+    "setattr(p.differential.Fields(1), 'adopted', array.array('d', [1.0]))",
+    "p.views.total(array.array('d', [1.0]))",
+    "p.on_records(p.record_layouts()[0], 'read', array.array('d', [1.0]))",
+    "__import__('numpy'); p.views.total(__import__('numpy').ones(2))",
+    "p.take(__import__('numpy').ones(2))",
+]
+for use in uses:
+    interpreters.run_string(interpreter, '''
+import array, ctypes
+p = ctypes.cast(ADDRESS, ctypes.py_object).value
+try:
+    USE
+except (ImportError, BufferError) as error:
+    assert "sub-interpreter" in str(error), error
+    print("refused")
+'''.replace("USE", use).replace("ADDRESS", str(id(p))))
+print(len(uses), "uses")
+interpreters.destroy(interpreter)
+""",
+        timeout=60,
+        # NumPy warns of sub-interpreters.
+        noisy=True,
+    )
+    assert ended.out.split("\n") in ([""], 10 * ["refused"] + ["10 uses", ""])
+
+
 def test_a_module_that_a_sub_interpreter_has_alone(script):
     """fault 41, CAP-25: before Python 3.12 nobody can tell there whether a thread is attached. Classes are refused, in words and
     at once: a `memoryview`, or the release of an import, would wait for the lock that its own thread holds."""

@@ -297,6 +297,30 @@ def test_libraries_by_their_namespace(numpy):
     assert foreign.deleted == 1
 
 
+class Hides(type):
+    """A metaclass that shows any object, or an exception, instead of the MRO."""
+
+    shown = None
+
+    @property
+    def __mro__(cls):
+        if isinstance(cls.shown, BaseException):
+            raise cls.shown
+        return cls.shown
+
+
+@pytest.mark.parametrize("shown", [None, 3, (), (3, None), [object], KeyError("mro"), SystemExit(3)])
+def test_a_class_that_hides_its_mro(numpy, shown):
+    """ERR-06: no panic. The build with the stable ABI reads the attribute."""
+    Foreign = Hides("Foreign", (capi.Foreign,), {"shown": shown})
+    assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
+    # The table is found, and its first import searches the MRO for the class that defines it.
+    library = Library()
+    Derived = Hides("Derived", (library.Array,), {"shown": shown})
+    derived = Derived(capi.Foreign((1.0, 2.0), (2,)))
+    assert type(r.doubled(derived)[0]) is library.Array and derived.tensor.deleted == 1
+
+
 def test_what_is_of_no_library(numpy):
     """Buffers, lists, capsules and scalars: NumPy's arrays, which everything reads."""
     for a in [array.array("f", [1, 2]), memoryview(array.array("f", [1, 2])), capi.Foreign((1.0, 2.0), (2,)).capsule()]:
@@ -510,6 +534,29 @@ def test_an_allocator_that_lies(lie):
     gc.collect()
     p.collect_and_wait()
     assert made.deleted == 1
+
+
+@pytest.mark.parametrize("kept", [["shape"], ["strides"], ["shape", "strides"]])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_an_allocator_that_keeps_lists_of_the_prototype(kept, swapped):
+    """It copies the prototype's struct, with the pointers to lists that live for the call only."""
+
+    class Lazy(Library):
+        def allocate(self, prototype, out, *rest):
+            status = super().allocate(prototype, out, *rest)
+            tensor = self.allocated[-1].managed.dl_tensor
+            for name in kept:
+                other = {"shape": "strides", "strides": "shape"}[name] if swapped else name
+                setattr(tensor, name, getattr(prototype[0], other))
+            return status
+
+    library = Lazy()
+    # The lists are equal, so a swapped one differs in its address only.
+    with pytest.raises(BufferError, match="shape or strides of the prototype, which are only valid during the call"):
+        r.zeros(library.array(), (1, 1))
+    assert [made.deleted for made in library.allocated] == [1]
+    # Without axes there are no lists.
+    assert r.scalar(library.array()).tensor.tobytes() == struct.pack("d", 4.5)
 
 
 def test_an_allocator_without_deleters():

@@ -225,6 +225,57 @@ def test_a_lease_ends_before_its_memory_is_released(kind):
     assert outcomes == ["accepted"]
 
 
+def test_a_fork_does_not_release_the_lock_of_another(script):
+    """Two threads fork at the same time, and the first takes longer than the second waits: until the first has forked, no lease is
+    taken, because its child inherits the list."""
+    ended = script(
+        """
+import ctypes, os, sys, threading
+import numpy as np
+import dlpack_probe as p
+name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") if sys.platform == "linux" else "").partition(" ")
+if name != "glibc" or tuple(map(int, version.split("."))) < (2, 36):
+    # Others run the handlers of one fork after those of another.
+    print("['second', 'refused'] ['first'] 1.0")
+    sys.exit()
+libc, Handler = ctypes.CDLL(None), ctypes.CFUNCTYPE(None)
+is_slow, done, log = threading.Event(), threading.Event(), []
+@Handler
+def prepare():
+    if not is_slow.is_set():
+        is_slow.set()
+        done.wait(100)
+# Registered before the handlers of the module, so it runs after them.
+libc.__register_atfork(prepare, None, None, None)
+p.views.sort(np.ones(3))
+def fork(name):
+    child = libc.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    log.append(name)
+first = threading.Thread(target=fork, args=["first"])
+first.start()
+is_slow.wait()
+second = threading.Thread(target=fork, args=["second"])
+second.start()
+second.join()
+array = np.array([2.0, 1.0])
+try:
+    p.views.sort(array)
+    log.append("taken")
+except TypeError:
+    log.append("refused")
+done.set()
+first.join()
+p.views.sort(array)
+print(log[:2], log[2:], array[0])
+""",
+        timeout=120,
+    )
+    assert ended.out.strip() == "['second', 'refused'] ['first'] 1.0"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_kept_view_keeps_its_lease_in_a_forked_child():

@@ -441,3 +441,11 @@ def test_a_message_is_no_longer_than_its_fields():
     with pytest.raises(TypeError) as error:
         p.on_records("Trade", "read", np.zeros(1, dtype))
     assert len(str(error.value)) < 5000 and re.search(r"inside\.inside", str(error.value))
+
+
+def test_names_that_are_no_utf8():
+    """The error is the view's own, also for a name with half of a character."""
+    for name in ["\ud800", "a\udfff"]:
+        for dtype in [np.dtype([(name, "u1")]), np.dtype([("a", [(name, "u1"), ("b", "u1", 2)])])]:
+            with pytest.raises(TypeError, match="expected an array of records .*items differ"):
+                p.on_records(p.record_layouts()[0], "read", np.zeros(2, dtype))

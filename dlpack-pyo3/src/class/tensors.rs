@@ -19,7 +19,9 @@ use crate::error::{
 };
 use crate::handover::unordered;
 use crate::import::import_argument;
-use crate::keepalive::{ContentsBorrow, ObjectGuard, borrow_contents, leak_static};
+use crate::keepalive::{
+    ContentsBorrow, ObjectGuard, attached::check_interpreter, borrow_contents, leak_static,
+};
 use crate::library::function::KnownLibrary;
 use crate::vtable::AnyThread;
 
@@ -153,6 +155,7 @@ unsafe extern "C" fn get<T: ExportsTensors>(
     // SAFETY: the descriptor passes the attribute that it was created with, which lives for the rest of the process.
     let attribute = unsafe { &*attribute.cast::<TensorAttribute>() };
     catch_into_null(py, || {
+        check_interpreter(py)?;
         // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
@@ -203,6 +206,7 @@ unsafe extern "C" fn set<T: ExportsTensors>(
     let attribute = unsafe { &*attribute.cast::<TensorAttribute>() };
     let (name, class) = (T::NAMES[attribute.index], <T as PyClass>::NAME);
     let set = catch_panics(py, || {
+        check_interpreter(py)?;
         // SAFETY: a valid object, or null if the attribute is to be deleted.
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
         let attribute = Attribute { py, name, class };

@@ -155,6 +155,7 @@ impl ForeignTable {
         // SAFETY: the allocator gave the struct away. Its memory may be uninitialised: `fill_zeros` writes all of it, and nothing
         // reads it before.
         let tensor = unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared();
+        check_own_lists(py, &tensor.view(), shape, &strides).or_fetch(py)?;
         check_allocated(py, &tensor.view(), shape, dtype).or_fetch(py)?;
         fill_zeros(&tensor);
         Ok(tensor)
@@ -221,6 +222,27 @@ fn row_major_strides(py: Python<'_>, shape: &[i64], dtype: DataType) -> Result<V
         bail!(py, PyMemoryError: "an array of {dtype} with shape {shape} exceeds the address space");
     }
     Ok(strides)
+}
+
+/// Checks that the tensor has a shape and strides of its own. An allocator that copies the prototype's struct also copies its
+/// pointers, and those lists are freed after the call.
+fn check_own_lists(
+    py: Python<'_>,
+    found: &TensorRef<'_>,
+    shape: &[i64],
+    strides: &[i64],
+) -> Result<(), Raised> {
+    let [shape, strides] = [shape, strides].map(<[i64]>::as_ptr_range);
+    let is_lent = |list: &[i64]| {
+        let start = list.as_ptr();
+        !list.is_empty() && (shape.contains(&start) || strides.contains(&start))
+    };
+    if is_lent(found.shape()) || is_lent(found.strides()) {
+        bail!(py, PyBufferError:
+            "the allocator of the array's library returned a tensor with the shape or strides of the prototype, which are only \
+             valid during the call; return a `Vec` by `Like::new` instead of `Like::zeros`");
+    }
+    Ok(())
 }
 
 /// Checks that the allocator returned what was requested.

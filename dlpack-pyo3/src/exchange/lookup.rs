@@ -12,7 +12,7 @@ use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::capi::class_attribute;
 use crate::error::discard_error;
-use crate::library::{paddle, torch};
+use crate::library::{classes_in_mro, paddle, torch};
 
 /// The name of the capsule that holds a table.
 // XAP-02
@@ -130,8 +130,7 @@ fn find_pair_in_bases(
     method: Bound<'_, PyAny>,
 ) -> Option<Unchecked> {
     let py = class.py();
-    for base in class.mro() {
-        let base = base.cast_into::<PyType>().ok()?;
+    for base in classes_in_mro(class) {
         let attributes = base.getattr(intern!(py, "__dict__"));
         let attributes = attributes.map_err(|error| discard_error(py, error)).ok()?;
         let defines = |name| {

@@ -22,7 +22,7 @@ use dlpack_core::Managed;
 use dlpack_core::binding::{Strided, keep_strided};
 use pyo3::{ffi, prelude::*, types::PyCapsule};
 
-use crate::keepalive::ArrayKeepalive;
+use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, is_exact_array, known_api};
 
 /// `PyArrayObject_fields`, up to the last field that is read here.
@@ -59,13 +59,13 @@ pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Option<Managed> {
     unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok()
 }
 
-/// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has. Other objects are imported through
-/// their methods.
+/// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has, and may be kept alive. Other
+/// objects are imported through their methods.
 ///
 /// The fields are read in one step, since Python code may change shape and strides.
 #[inline(always)]
 pub(crate) fn describe_array<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>> {
-    if !is_exact_array(object) {
+    if !is_exact_array(object) || !may_keep_objects(object.py()) {
         return None;
     }
     // SAFETY: an instance of this class begins with this struct, and `object` keeps it alive.

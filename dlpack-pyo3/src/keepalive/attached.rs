@@ -9,7 +9,7 @@
 
 use core::mem::{forget, transmute};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use core::{ffi::c_void, hint::black_box};
 
 use dlpack_core::binding::{around_blocking, device_of, wait_for_producer};
@@ -50,19 +50,40 @@ pub(crate) fn enable_detached_waits(py: Python<'_>) {
 /// sub-interpreter [`is_attached`] would therefore return `false`, and attaching would wait for a lock that this thread holds.
 #[inline]
 pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
-    // A module belongs to one interpreter: PyO3 refuses to import it in a second one.
-    static IS_FINE: AtomicBool = AtomicBool::new(false);
-
-    if IS_FINE.load(Ordering::Relaxed) {
+    if may_keep_objects(py) {
         return Ok(());
     }
-    if py.version_info() < (3, 12) && interpreter_id(py) != 0 {
-        bail!(py, PyImportError:
-            "arrays cannot be exchanged in a sub-interpreter of Python 3.11 or older, which cannot say there whether a thread \
-             may use it: import the module in the main interpreter, or in a process of its own");
+    bail!(py, PyImportError:
+        "arrays cannot be exchanged in a sub-interpreter of Python 3.11 or older, which cannot say there whether a thread \
+         may use it: import the module in the main interpreter, or in a process of its own")
+}
+
+/// Whether [`check_interpreter`] raises nothing.
+///
+/// One process may import a module in several interpreters: before Python 3.12 neither CPython nor PyO3 prevents that. So the
+/// interpreter is checked each time there.
+#[inline]
+pub(crate) fn may_keep_objects(py: Python<'_>) -> bool {
+    match PYTHON.load(Ordering::Relaxed) {
+        WITH_OWN_STATES => true,
+        WITHOUT => interpreter_id(py) == 0,
+        _ => find_python(py),
     }
-    IS_FINE.store(true, Ordering::Relaxed);
-    Ok(())
+}
+
+/// Whether each interpreter of this Python has thread states of its own; 0 until it is known.
+static PYTHON: AtomicU8 = AtomicU8::new(0);
+const WITH_OWN_STATES: u8 = 1;
+const WITHOUT: u8 = 2;
+
+#[cold]
+fn find_python(py: Python<'_>) -> bool {
+    let is_new = py.version_info() >= (3, 12);
+    PYTHON.store(
+        if is_new { WITH_OWN_STATES } else { WITHOUT },
+        Ordering::Relaxed,
+    );
+    may_keep_objects(py)
 }
 
 /// Waits until the CPU may read a tensor. Only managed memory is both readable by the CPU and written on a stream.

@@ -8,7 +8,7 @@ use pyo3::{intern, prelude::*};
 use crate::capi::class_attribute;
 use crate::error::discard_error;
 use crate::library::function::{CUPY, JAX, Library, TORCH};
-use crate::library::{imported_module, numpy};
+use crate::library::{classes_in_mro, imported_module, numpy};
 
 /// The library of an array that has no exchange table.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Origin {
         }
         let class = object.get_type();
         // A subclass is an array of its base's library, such as a class of the user that derives from a JAX array.
-        for base in class.mro() {
+        for base in classes_in_mro(&class) {
             let known = with_package(&base, |package| Self::of_package(py, package));
             if let Some(known) = known.transpose()?.flatten() {
                 return Ok(known);
@@ -70,9 +70,9 @@ impl Origin {
 }
 
 /// Calls `use_name` with the package that defines a class: the first part of its `__module__`.
-fn with_package<R>(class: &Bound<'_, PyAny>, use_name: impl FnOnce(&str) -> R) -> Option<R> {
+fn with_package<R>(class: &Bound<'_, PyType>, use_name: impl FnOnce(&str) -> R) -> Option<R> {
     let py = class.py();
-    let module = class_attribute(class.cast::<PyType>().ok()?, intern!(py, "__module__"))?;
+    let module = class_attribute(class, intern!(py, "__module__"))?;
     let module = module.cast_into::<PyString>().ok()?;
     let module = module.to_cow();
     let module = module.map_err(|error| discard_error(py, error)).ok()?;

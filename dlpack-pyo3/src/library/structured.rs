@@ -162,7 +162,10 @@ fn write_dtype(
         let field = fields.get_item(&name)?;
         let (base, shape) = base_of(field.get_item(0)?)?;
         let offset = start + field.get_item(1)?.extract::<usize>()?;
-        let (name, shape) = (name.cast::<PyString>()?.to_cow()?, shape_text(&shape));
+        let (name, shape) = (
+            name.cast::<PyString>()?.to_string_lossy(),
+            shape_text(&shape),
+        );
         if names_of(&base)?.is_some() {
             let prefix = format!("{prefix}{name}{shape}.");
             write_dtype(&base, offset, &prefix, lines, depth + 1)?;

@@ -13,8 +13,9 @@ use dlpack_core::element::RecordLayout;
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
 
-use crate::error::{DisplayTuple, fail};
+use crate::error::{DisplayTuple, OrRaise, fail};
 use crate::import::numpy::{ArraySnapshot, take_snapshot};
+use crate::keepalive::attached;
 use crate::library::{lossy::Loss, numpy, structured};
 use crate::view::leased::{HostView, Keeper, Leased};
 use crate::view::options::Options;
@@ -83,6 +84,7 @@ impl NeedsRecords {
     /// Reads the array of an argument: a NumPy array, or the one that NumPy makes of the argument's buffer.
     fn read_array<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<ArraySnapshot<'py>> {
         let py = object.py();
+        attached::check_interpreter(py).or_fetch(py)?;
         numpy::find_if_imported(py);
         // A view would lose the mask of a masked array.
         if let Some(loss) = Loss::of_object(object)? {

@@ -7,10 +7,10 @@
     reason = "guards a list by an atomic flag, which a forking thread can release in both processes"
 )]
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::thread;
+use std::{thread, thread_local};
 
 use dlpack_core::binding::{Leases, TableLock};
 
@@ -84,17 +84,18 @@ pub(super) fn hold_lock_during_forks() -> Result<(), &'static str> {
         ) -> c_int;
     }
 
-    /// Whether the forking thread holds the lock.
-    static ACQUIRED: AtomicBool = AtomicBool::new(false);
+    thread_local! {
+        /// Whether this thread holds the lock for its `fork`. A second thread that forks meanwhile waits for the lock, but not
+        /// for ever, and must not release the lock of the first one.
+        static ACQUIRED: Cell<bool> = const { Cell::new(false) };
+    }
 
     unsafe extern "C" fn acquire_before_fork() {
-        if LOCK.acquire() {
-            ACQUIRED.store(true, Ordering::Relaxed);
-        }
+        ACQUIRED.set(LOCK.acquire());
     }
 
     unsafe extern "C" fn release_after_fork() {
-        if ACQUIRED.swap(false, Ordering::Relaxed) {
+        if ACQUIRED.replace(false) {
             LOCK.release();
         }
     }
@@ -104,7 +105,8 @@ pub(super) fn hold_lock_during_forks() -> Result<(), &'static str> {
     if REGISTERED.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    // SAFETY: the handlers may be called by any thread, use no Python and allocate nothing. CPython never unloads this module.
+    // SAFETY: the handlers may be called by any thread, use no Python, and allocate nothing in the child. CPython never unloads
+    // this module.
     let status = unsafe {
         pthread_atfork(
             Some(acquire_before_fork),
