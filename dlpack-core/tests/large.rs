@@ -9,7 +9,8 @@ use dlpack_core::array::{View, ViewMut};
 use dlpack_core::{FromDLPack, Managed};
 use made::{Foreign, I32};
 
-const LEN: usize = (16 << 20) / 4 + 100;
+const COUNT: i32 = (16 << 20) / 4 + 100;
+const LEN: usize = COUNT as usize;
 /// Stands before and behind what a copy may write.
 const GUARD: i32 = -7;
 
@@ -25,9 +26,7 @@ fn import(numbers: &mut [i32], first: usize) -> Managed {
 
 #[test]
 fn copies_of_many_megabytes() {
-    let mut source: Vec<i32> = (0..LEN as i32 + 8)
-        .map(|x| x.wrapping_mul(77_777))
-        .collect();
+    let mut source: Vec<i32> = (0..COUNT + 8).map(|x| x.wrapping_mul(77_777)).collect();
     for from in [0, 1, 4] {
         let expected = source[from..from + LEN].to_vec();
         let array = View::<i32, [i64; 1]>::from_dlpack(import(&mut source, from)).unwrap();
