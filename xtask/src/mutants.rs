@@ -12,7 +12,7 @@
 //!   --seconds N      a quick pass: only the quickest tests that reach a bug, which together take so long; what these do not
 //!                    notice stays open
 //!   --without WORDS  the same without the test files whose names contain one of the words, such as "faults exit"
-//!   --table          run nothing, print what is known so far
+//!   --table          run nothing, print and record what is known so far
 
 use crate::prelude::*;
 use crate::pytest::Run;

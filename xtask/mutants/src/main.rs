@@ -82,8 +82,9 @@ fn main() -> Result<()> {
     let session = Session::new(target, options)?;
     if !session.options.table {
         session.run()?;
-        session.outcomes.write_record(&session.mutants)?;
     }
+    // Also after a run that was interrupted: `--table` then records what it found.
+    session.outcomes.write_record(&session.mutants)?;
     let table = session.table()?;
     fs::write(session.tree.root.with_file_name("table.md"), &table)?;
     println!("{table}");
