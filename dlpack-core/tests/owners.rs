@@ -927,6 +927,33 @@ fn an_owner_that_keeps_something_else() {
     assert_eq!(moved.view().to_vec::<u16>().unwrap(), [1, 2]);
 }
 
+#[cfg(feature = "ndarray")]
+#[derive(DLPack)]
+struct HeldByAPart {
+    #[dlpack(data)]
+    values: ndarray::ArcArray1<u16>,
+    #[dlpack(owner)]
+    part: ndarray::ArcArray1<u16>,
+}
+
+/// CAP-21: an owner with gaps between its items keeps a tensor of exactly these items, and none that reaches into a gap.
+#[cfg(feature = "ndarray")]
+#[test]
+fn an_owner_with_gaps() {
+    let values = ndarray::ArcArray1::from_vec(vec![1_u16, 2, 3, 4, 5]);
+    let every_second = values.clone().slice_move(ndarray::s![..;2]);
+    let first_three = values.clone().slice_move(ndarray::s![..3]);
+    let held = |values, part: &ndarray::ArcArray1<u16>| {
+        let part = part.clone();
+        Arc::new(HeldByAPart { values, part }).to_dlpack()
+    };
+    let kept = held(every_second.clone(), &every_second).unwrap();
+    assert_eq!(kept.view().to_vec::<u16>().unwrap(), [1, 3, 5]);
+    // As many items from the same address on, but others.
+    let error = held(first_three, &every_second).unwrap_err();
+    assert_eq!(error, Error::OwnerElsewhere);
+}
+
 #[derive(DLPack)]
 #[dlpack(via = [self.0[0], self.0[1] * 2.0])]
 struct Computed(Vec<f32>);
