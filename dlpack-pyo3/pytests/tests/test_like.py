@@ -298,18 +298,18 @@ def test_libraries_by_their_namespace(numpy):
 
 
 class Hides(type):
-    """A metaclass that shows any object, or an exception, instead of the MRO."""
+    """A metaclass that shows any object, or raises an exception of a class, instead of the MRO."""
 
     shown = None
 
     @property
     def __mro__(cls):
-        if isinstance(cls.shown, BaseException):
-            raise cls.shown
+        if cls.shown in (KeyError, SystemExit):
+            raise cls.shown("mro")
         return cls.shown
 
 
-@pytest.mark.parametrize("shown", [None, 3, (), (3, None), [object], KeyError("mro"), SystemExit(3)])
+@pytest.mark.parametrize("shown", [None, 3, (), (3, None), [object], KeyError, SystemExit])
 def test_a_class_that_hides_its_mro(numpy, shown):
     """ERR-06: no panic. The build with the stable ABI reads the attribute."""
     Foreign = Hides("Foreign", (capi.Foreign,), {"shown": shown})

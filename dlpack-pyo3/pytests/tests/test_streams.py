@@ -788,7 +788,9 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 later.release()
 assert p.collect() == 0 and sim.live(sim.ALLOCATIONS) == 0
-"""
+""",
+        # The collector is a second thread, of which CPython warns from 3.12 on.
+        PYTHONWARNINGS="ignore::DeprecationWarning",
     )
 
 
