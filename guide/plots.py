@@ -46,17 +46,23 @@ WHY = {
     "call-ours": "It queries neither the device of the data nor its version.",
     "sum": "NumPy adds several numbers at once, in another order, which changes the last digits; Rust and C++ keep the order of the loop. For few "
     "numbers this is the cost of a call. With a promise ours runs the same loop as rust-numpy.",
-    "copy-in": "It makes fewer checks, which matters below 100 KB.",
+    "copy-in": "It makes fewer checks, which matters below 100 KB. Larger copies are bound by memory.",
     "copy-transposed": "For few numbers the cost is in reading shape and strides.",
     "setter": "Our array may come from any library and have any strides; its dtype and shape are checked through a tensor. "
-    "rust-numpy accepts NumPy arrays only. For many bytes, `assign` in C++ fills the old vector, and a new `Vec` takes new pages.",
+    "rust-numpy accepts NumPy arrays only.",
     "lists-in": "Each array is imported on its own: a view holds its shape, its owner and its guard inline, and is moved into the list.",
-    "give": "Both call NumPy's C functions. Ours first makes a tensor, which a capsule keeps; rust-numpy's array holds the `Vec` through one object. "
-    "The difference is about 50 ns for every size.",
+    "give": "Both call NumPy's C functions, and keep the `Vec` in one object. Ours first describes the value, which may be of any type.",
     "lists-out": "Same as for one array.",
     "frames": "NumPy does most of the work.",
     "jax": "JAX itself takes nearly all of the time.",
-    "torch": "It calls `torch.from_numpy`, a C function; ours calls `torch.from_dlpack`, a Python function around one.",
+    "torch": "PyTorch does most of the work.",
+    "like": "Same as for a `Vec` as a NumPy array.",
+    "like-jax": "JAX itself takes nearly all of the time. Ours imports the array by `__dlpack__`; the other one gets a NumPy array, by `numpy.asarray`.",
+    "like-torch": "PyTorch does most of the work.",
+    "like-filled": "PyTorch fills memory that it has used before.",
+    "loader": "Same as for one array.",
+    "environments": "Each access of an attribute makes a new array over the memory; the other class stores its arrays and returns them.",
+    "columns": "Same as for one array.",
     "index": "A slice is an export of its own, with an owner that keeps the base tensor, so any library may have it and any thread may drop it; "
     "NumPy's is one more array object. To index often, use `np.asarray(tensor)`.",
     "slice": "Same as for an index.",
@@ -69,7 +75,7 @@ WHY = {
     "memory-capsule": "nanobind's capsules share one header, which its array object has as long as it lives; ours is one allocation for each, as large as "
     "NumPy's own.",
     "memory-array": "Same as for a capsule.",
-    "memory-given": "rust-numpy's array holds the `Vec` through one Python object; ours through a capsule and a tensor, which every library would accept.",
+    "memory-given": "Both hold the `Vec` through one Python object; ours is larger.",
     "class-seconds": "A class that holds NumPy arrays has no protocol methods to compile.",
     "class-bytes": "Most of it is shared by all classes of a module: NumPy's arrays, other libraries, buffers, pickle, `Tensor`, "
     "copies, streams. Each further class adds less than with dlpark.",

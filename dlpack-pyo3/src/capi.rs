@@ -152,7 +152,7 @@ pub(crate) fn class_attribute<'py>(
     let status = unsafe { PyObject_GetOptionalAttr(class.as_ptr(), name.as_ptr(), &raw mut found) };
     if status < 0 {
         // SAFETY: attached, as `class` shows. An error of the lookup counts as a missing attribute.
-        unsafe { ffi::PyErr_Clear() };
+        unsafe { PyErr_Clear() };
     }
     // SAFETY: null, or a new reference.
     unsafe { Bound::from_owned_ptr_or_opt(class.py(), found) }
