@@ -383,6 +383,8 @@ api.PyInterpreterState_GetDict.argtypes = [ctypes.c_void_p]
 api.PyCapsule_New.restype = ctypes.py_object
 api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 interpreter = api.PyInterpreterState_GetDict(api.PyInterpreterState_Get())
+# The reference is borrowed, and ctypes takes it for its own.
+api.Py_IncRef(ctypes.py_object(interpreter))
 
 class Span(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in ("start", "end", "step", "width")]
