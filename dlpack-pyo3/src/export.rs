@@ -52,10 +52,8 @@ pub(crate) fn slice_object<T: Exports>(
     // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
     let (value, guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let mut described = value.describe();
-    let part = match &mut described {
-        Ok(part) => part,
-        Err(error) => return Err(raise_core_error(py, error).take_exception(py)),
-    };
+    let part = described.as_mut();
+    let part = part.map_err(|error| raise_core_error(py, error).take_exception(py))?;
     apply_picks(part, select)?.or_fetch(py)?;
     let request = unordered(part.device());
     let root = root::<BorrowGuardOf<T>>(object.as_any(), part);

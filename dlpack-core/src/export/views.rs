@@ -194,7 +194,7 @@ pub fn apply_picks<E>(
     let mut view = LayoutView::without_axes();
     let mut picked = PickedView::new(described.shape(), described.strides(), &mut view);
     select(&mut picked)?;
-    picked.finish();
+    picked.add_remaining_axes();
     Ok(described.set_layout(&view))
 }
 

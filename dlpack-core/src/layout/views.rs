@@ -159,7 +159,7 @@ impl<'a> PickedView<'a> {
 
     /// Adds the remaining axes, which stay as they are. An allocation that failed shows when the layout is used.
     #[inline(always)]
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn add_remaining_axes(mut self) {
         let rest = self.shape.iter().zip(self.strides).skip(self.axis);
         for (&extent, &stride) in rest {
             self.push_axis(extent, stride);

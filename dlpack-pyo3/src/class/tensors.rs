@@ -176,10 +176,8 @@ fn export_tensor<T: ExportsTensors>(object: &Bound<'_, T>, name: &str) -> Result
     }
     // Used where it is: a description is large, and each move of it copies it.
     let mut described = value.describe_tensor(name);
-    let described = match &mut described {
-        Ok(described) => described,
-        Err(error) => return Err(raise_core_error(py, error)),
-    };
+    let described = described.as_mut();
+    let described = described.map_err(|error| raise_core_error(py, error))?;
     let request = unordered(described.device());
     let owner = ObjectGuard::new(guard, object.as_any());
     // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
