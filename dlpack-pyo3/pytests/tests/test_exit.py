@@ -4,6 +4,8 @@
 """
 
 import os
+import signal
+import subprocess
 import sys
 
 import capi
@@ -40,6 +42,46 @@ def use(): return [act() for act in chosen]
 common = uses.group(found, os.environ["GROUP"], alone=False)
 def use_together(): return [act() for act in common]
 """
+
+
+# A debug build.
+MAY_ABORT = hasattr(sys, "gettotalrefcount") and sys.version_info >= (3, 14)
+# The C library calls the callback on threads of its own, which take the GIL each time.
+ATTACHING_THREADS = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda value: None)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signal", ctypes.c_int), ("notify", ctypes.c_int)]
+    _fields_ += [("function", ctypes.c_void_p), ("rest", ctypes.c_char * 72)]
+event = Event(notify=2, function=ctypes.cast(callback, ctypes.c_void_p).value)  # SIGEV_THREAD
+timer, times = ctypes.c_void_p(), (ctypes.c_long * 4)(0, 20_000, 0, 20_000)
+assert libc.timer_create(1, ctypes.byref(event), ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, times, None) == 0
+time.sleep(0.02)
+"""
+
+
+def end_among_threads(script, code, **env):
+    """Runs a script whose threads attach to the interpreter while it ends.
+
+    A debug build of CPython 3.14 may abort on them, by an assertion about its own thread states: `test_threads_that_attach`
+    shows it without our code.
+    """
+    if not MAY_ABORT:
+        script(code, **env)
+        return
+    ended = script(code, status=None, **env)
+    aborted = ended.status == -signal.SIGABRT and "pystate.c" in ended.err and "tstate" in ended.err
+    assert aborted or (ended.status, ended.err) == (0, ""), ended
+
+
+@pytest.mark.skipif(not MAY_ABORT, reason="it is a debug build of 3.14 that aborts")
+def test_threads_that_attach(script):
+    """The control of `end_among_threads`: no line of the library runs here."""
+    ended = [script(ATTACHING_THREADS, status=None) for _ in range(10)]
+    assert any(it.status == -signal.SIGABRT and "pystate.c" in it.err for it in ended)
 
 
 @pytest.fixture(params=KINDS)
@@ -117,7 +159,8 @@ def test_rust_holds_a_tensor(script, kind):
 def test_a_thread_releases_while_the_interpreter_ends(script, kind, first):
     """CAP-13, CAP-14, faults 34, 37: a thread of Rust goes on releasing from before the end until after it."""
     for _ in range(ROUNDS):
-        script(
+        end_among_threads(
+            script,
             MAKE
             + f"""
 for _ in range(300):
@@ -368,7 +411,7 @@ def test_rust_holds_views(script, code):
 def test_a_thread_drops_views_while_the_interpreter_ends(script, first, code):
     """CAP-13, CAP-14, faults 34, 37: from before the end until after it."""
     for _ in range(ROUNDS):
-        script(KEPT_VIEWS + f"p.release_views_later({first}, 20)\n{code}")
+        end_among_threads(script, KEPT_VIEWS + f"p.release_views_later({first}, 20)\n{code}")
 
 
 def test_daemon_threads_in_uses(script, group):
@@ -387,6 +430,26 @@ time.sleep(0.05)
 """,
             GROUP=group,
         )
+
+
+STOPPING_THREADS = """
+import gc, sys, threading, time
+sys.setswitchinterval(1e-5)
+def forever():
+    while True:
+        gc.get_referents([])
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.05)
+"""
+
+
+@pytest.mark.skipif(capi.GIL or sys.version_info >= (3, 14), reason="it is 3.13t that hangs")
+def test_daemon_threads_that_stop_all_others():
+    """The control of `uses.HANGING`: no line of the library runs here. The interpreter of 3.13t does not end."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        for _ in range(10):
+            subprocess.run([sys.executable, "-c", STOPPING_THREADS], timeout=10, check=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
