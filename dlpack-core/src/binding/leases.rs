@@ -145,11 +145,14 @@ mod tests {
         table.give_back(first);
         assert_eq!(table.take(bytes(109, 1), true), refused);
         table.give_back(second);
+        assert!(table.lock.leases.borrow().is_empty());
         let writer = table.take(bytes(109, 1), true).unwrap();
+        assert!(!table.lock.leases.borrow().is_empty());
         assert_eq!(table.take(bytes(109, 1), false), refused);
         assert_eq!(table.take(bytes(109, 1), true), refused);
         // The adjacent byte is free.
         table.take(bytes(110, 1), true).unwrap();
+        assert_eq!(table.lock.leases.borrow().len(), 2);
         table.give_back(writer);
         assert_eq!(table.lock.leases.borrow().len(), 1);
     }

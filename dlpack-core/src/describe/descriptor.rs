@@ -346,3 +346,38 @@ impl<'a> Descriptor<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{DLPack, Loan, Parts, SharedBuffer};
+
+    #[test]
+    fn a_tensor_lies_in_memory_that_holds_all_its_items() {
+        let memory = [0_u16; 12];
+        let start = memory.as_ptr().cast_mut().cast::<u8>();
+        // The bytes of memory that the tensor needs from `start` on, and its bytes if it is packed.
+        let check = |parts: Parts<'_>, needed: usize, packed: usize| {
+            let described = parts.describe(Loan::from(&memory[..])).unwrap();
+            assert_eq!(described.packed_bytes(), packed);
+            for bytes in [0, 1, needed - 1, needed, needed + 1, 24] {
+                assert_eq!(described.lies_in(start, bytes), bytes >= needed, "{bytes}");
+            }
+            assert!(!described.lies_in(start.wrapping_add(needed), 24));
+        };
+        let some = Parts::new;
+        check(some(), 24, 24);
+        check(some().shape([2, 3]), 12, 12);
+        check(some().shape([2, 3]).offset(2), 16, 12);
+        check(some().shape([2, 3]).strides([1, 2]), 12, usize::MAX);
+        check(some().shape([2, 2]).strides([4, 1]), 12, usize::MAX);
+        check(some().shape([3]).strides([-2]).offset(4), 10, usize::MAX);
+    }
+
+    #[test]
+    fn memory_that_others_may_write_is_described_as_shared() {
+        let own = [1_u8, 2];
+        assert!(!own.describe().unwrap().view().shared);
+        let buffer = SharedBuffer::<u8>::zeroed(2).unwrap();
+        assert!(buffer.describe().unwrap().view().shared);
+    }
+}

@@ -342,7 +342,28 @@ mod tests {
                 assert_same(&strided, general.as_ref().expect(wrong), annotation);
                 self.strided += 1;
             }
-            self.general += usize::from(general.is_ok());
+            if let Ok(general) = &general {
+                self.general += 1;
+                let has_items = !general.shape().contains(&0);
+                let has_any_bits = (annotation.reading).is_none_or(|it| it.any_bits);
+                let given = annotation.shape.as_deref().unwrap_or_default();
+                let holes = given.iter().filter(|&&extent| extent == HOLE).count();
+                let is_covered = has_items
+                    && holes <= 1
+                    && general.shape().len() <= INLINE
+                    && general.dtype.itemsize_bits() % 8 == 0
+                    && (has_any_bits || general.dtype == memory.dtype);
+                let covers = is_strided(annotation, memory);
+                assert!(covers || !is_covered, "{annotation:?} over {memory:?}");
+                let has_own_layout = annotation.shape.is_some() || memory.layout.is_some();
+                let is_plain = annotation.reading.is_none()
+                    && matches!(annotation.strides, StrideRule::None)
+                    && (annotation.offset, annotation.byte_offset) == (0, 0)
+                    && memory.device.device_type.is_addressable();
+                if has_items && is_plain && !has_own_layout {
+                    assert!(annotation.locate_packed(memory).is_some(), "{memory:?}");
+                }
+            }
         }
 
         /// Compares the results for memory of several types, lengths, accesses and devices, and for data with its own layout.

@@ -272,3 +272,29 @@ fn strides_of_reshape(shape: &[i64], strides: &[i64], new: &[i64]) -> Result<Opt
     }
     Ok(old.next().is_none().then_some(found))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reshape_without_a_copy_finds_these_strides() {
+        let check = |shape: &[i64], strides: &[i64], new: &[i64], expected: Option<&[i64]>| {
+            let found = strides_of_reshape(shape, strides, new).unwrap();
+            assert_eq!(found.as_deref(), expected, "{shape:?} {strides:?} {new:?}");
+        };
+        // Axes that join, and one that is split.
+        check(&[2, 3], &[3, 1], &[6], Some(&[1]));
+        check(&[6], &[2], &[2, 3], Some(&[6, 2]));
+        // A gap between the rows: these axes do not join, so the rows keep their length.
+        check(&[2, 3], &[4, 1], &[6], None);
+        check(&[2, 6], &[8, 1], &[2, 3, 2], Some(&[8, 2, 1]));
+        check(&[4, 3], &[8, 1], &[2, 2, 3], Some(&[16, 8, 1]));
+        check(&[2, 3], &[4, 1], &[3, 2], None);
+        // Axes of size 1, at both ends and in between.
+        check(&[2, 3], &[4, 1], &[1, 2, 1, 3, 1], Some(&[8, 4, 3, 1, 1]));
+        check(&[1, 2, 1], &[9, 5, 9], &[2], Some(&[5]));
+        check(&[1], &[7], &[1, 1], Some(&[1, 1]));
+        check(&[0, 2], &[2, 1], &[3, 0], Some(&[1, 1]));
+    }
+}
