@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `foreign` | checks that a foreign struct is well formed: ndim, device, dtype, shape, strides, addresses |
 //! | `c_struct` | reads and releases the C struct, versioned or legacy |
-//! | `export_facts` | what is known about an export of this crate, beyond its struct |
+//! | `managed_facts` | what a `Managed` knows beyond its struct, in one word |
 //! | `managed` | owns a C struct: checks its version, and calls its deleter once |
 //! | `accessors` | the accessors that `TensorRef` and `Descriptor` share |
 //! | `view` | the elements as a slice or a vector, in a requested order and type; and a copy of all items, by `memory::gather` or `memory::atomic` |
@@ -25,11 +25,11 @@
 pub(crate) mod accessors;
 pub(crate) mod array_element;
 pub(crate) mod c_struct;
-pub(crate) mod export_facts;
 pub(crate) mod foreign;
 pub(crate) mod item_offsets;
 pub(crate) mod items;
 pub(crate) mod managed;
+pub(crate) mod managed_facts;
 pub(crate) mod mapped;
 pub(crate) mod numbers;
 pub(crate) mod view;

@@ -78,10 +78,6 @@ impl<T: Plain, L: Rank> View<T, L> {
     ///
     /// The errors of [`View::new`], with the tensor.
     #[inline]
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Array::from_tensor(&tensor.view()) {
             Ok(array) => Ok(Self::from_parts(array, tensor)),
@@ -185,10 +181,6 @@ impl<T: Plain, L: Rank> ViewMut<T, L> {
     ///
     /// The errors of [`ViewMut::new`], with the tensor.
     #[inline]
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
     pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
         let found = Array::from_tensor(&tensor.view());
         match found.and_then(|array| check_writable(&tensor.view(), &array).map(|()| array)) {

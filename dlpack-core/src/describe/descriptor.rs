@@ -313,7 +313,7 @@ impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
-        let access = tensor.access;
+        let access = tensor.access();
         Ok(Self {
             data: view.data,
             byte_offset: view.byte_offset,
@@ -338,7 +338,7 @@ impl<'a> Descriptor<'a> {
 
     /// Describes an exported or imported tensor as seen through an exclusive reference.
     pub(crate) fn of_tensor_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
-        let (read_only, access) = (tensor.view().is_read_only(), tensor.access);
+        let (read_only, access) = (tensor.view().is_read_only(), tensor.access());
         Ok(Self {
             read_only,
             access,

@@ -16,7 +16,7 @@ use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::views::LayoutView;
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::c_struct::ManagedStruct;
-use crate::tensor::export_facts::{BlockVtable, ExportFacts};
+use crate::tensor::managed_facts::BlockVtable;
 use crate::{Error, Managed, Version, abi, panics::contain_panic, request::Plan, version::Abi};
 
 /// The C struct of either DLPack version. The deleter inside it tells which one.
@@ -233,12 +233,7 @@ impl<O: Send + 'static> UnfinishedExport<O> {
             // yet.
             Abi::Legacy => ManagedStruct::Legacy(unsafe { to_legacy::<O>(header) }),
         };
-        let ours = ExportFacts {
-            block,
-            legacy,
-            is_unique: true,
-        };
-        Managed::from_export(tensor, ours, access)
+        Managed::from_export(tensor, block, legacy, access)
     }
 
     /// Writes the struct of DLPack 1.0 and later into the block and returns a pointer to it, without the [`Managed`] that
@@ -365,8 +360,8 @@ pub(super) unsafe fn owner_if_exactly<O>(tensor: &Managed) -> Option<&O> {
 ///
 /// Unlike [`owner_if_exactly`], it does not identify the type by the address of the deleter, so it works for every type.
 pub(super) fn owner_of_type<O: 'static>(tensor: &Managed) -> Option<&O> {
-    let (facts, context) = tensor.facts_and_context()?;
-    if (facts.block.owner_type)() != TypeId::of::<O>() {
+    let (block, context) = tensor.block_and_context()?;
+    if (block.owner_type)() != TypeId::of::<O>() {
         return None;
     }
     // SAFETY: the table belongs to the block of this context, and says that its owner is an `O`. The block lives until the tensor
@@ -377,7 +372,7 @@ pub(super) fn owner_of_type<O: 'static>(tensor: &Managed) -> Option<&O> {
 /// Takes the owner out of an export of this crate that was never given away as a pointer, and frees the rest of the block.
 /// Returns the tensor if its owner is not exactly of type `O`.
 pub(super) fn take_owner_of_type<O: 'static>(tensor: Managed) -> Result<O, Managed> {
-    match (owner_of_type::<O>(&tensor), tensor.facts_and_context()) {
+    match (owner_of_type::<O>(&tensor), tensor.block_and_context()) {
         (Some(_), Some((_, context))) => {
             tensor.forget_struct();
             // SAFETY: `owner_of_type` found an owner of this type, and the only tensor of the block was forgotten.

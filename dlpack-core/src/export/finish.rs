@@ -249,7 +249,7 @@ impl Managed {
     /// If a tensor has to be wrapped and the allocation of the wrapper, a few hundred bytes, fails.
     #[must_use = "the tensor is leaked unless its deleter is called"]
     pub fn into_raw(mut self) -> NonNull<abi::DLManagedTensorVersioned> {
-        if self.access.is_shared() && is_copy_by_this_crate(&self) {
+        if self.access().is_shared() && is_copy_by_this_crate(&self) {
             // The consumer must not take the flag as proof that it alone has the memory.
             self.unmark_copied();
         }

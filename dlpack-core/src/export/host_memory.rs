@@ -68,7 +68,7 @@ impl Drop for CopiedBytes {
 /// ```
 #[must_use]
 pub fn is_own_copy(tensor: &Managed) -> bool {
-    tensor.access == Access::Exclusive && is_copy_by_this_crate(tensor)
+    tensor.access() == Access::Exclusive && is_copy_by_this_crate(tensor)
 }
 
 /// Whether a tensor is a copy that this crate made for one consumer, even if it has been shared since; see [`is_own_copy`].

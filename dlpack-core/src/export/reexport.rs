@@ -49,7 +49,7 @@ pub(super) fn reexport_changed(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     // Once other code has the memory too, the producer's flag that it is a private copy must not be repeated.
-    let copied = tensor.view().is_copied() && !tensor.access.is_shared();
+    let copied = tensor.view().is_copied() && !tensor.access().is_shared();
     let sole = tensor.is_unique();
     let owner = ReexportOwner(tensor);
     let export = export_moved(

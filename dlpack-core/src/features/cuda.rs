@@ -90,10 +90,6 @@ struct DeviceArray<T, L> {
 }
 
 impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
-    #[expect(
-        clippy::result_large_err,
-        reason = "the tensor goes back to its caller"
-    )]
     fn new(tensor: Managed, writes: bool) -> Result<Self, (Error, Managed)> {
         let (array, len) = match Self::check_tensor(&tensor.view(), writes) {
             Ok(found) => found,
@@ -246,10 +242,6 @@ macro_rules! views {
             /// # Errors
             ///
             /// The errors of `new`.
-            #[expect(
-                clippy::result_large_err,
-                reason = "the tensor goes back to its caller"
-            )]
             pub fn try_new(tensor: Managed) -> Result<Self, (Error, Managed)> {
                 DeviceArray::new(tensor, $writes).map(Self)
             }

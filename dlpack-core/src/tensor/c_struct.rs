@@ -1,4 +1,4 @@
-//! The C struct of an owned tensor: versioned (DLPack 1.0 and later) or legacy.
+//! The C struct of an owned tensor: versioned (DLPack 1.0 and later) or legacy; and its address in one word.
 #![expect(unsafe_code, reason = "reads and releases structs of C")]
 
 use core::{ffi::c_void, ptr, ptr::NonNull};
@@ -17,29 +17,56 @@ pub(crate) enum ManagedStruct {
     Legacy(NonNull<abi::DLManagedTensor>),
 }
 
-impl ManagedStruct {
+/// A [`ManagedStruct`] in one word: its address, with the lowest bit set if the struct is legacy.
+pub(super) struct PackedStruct(NonNull<c_void>);
+
+impl PackedStruct {
+    const LEGACY: usize = 1;
+
+    #[inline(always)]
+    pub(super) fn new(tensor: ManagedStruct) -> Self {
+        Self(match tensor {
+            ManagedStruct::Versioned(tensor) => tensor.cast(),
+            ManagedStruct::Legacy(tensor) => {
+                tensor.cast().map_addr(|address| address | Self::LEGACY)
+            }
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> ManagedStruct {
+        let tensor = self.0.as_ptr();
+        if tensor.addr() & Self::LEGACY == 0 {
+            return ManagedStruct::Versioned(self.0.cast());
+        }
+        let legacy = tensor.map_addr(|address| address & !Self::LEGACY);
+        // SAFETY: `new` set the bit in the address of a struct, whose alignment leaves that bit free; without it the address is
+        // that of the struct, which is not null.
+        ManagedStruct::Legacy(unsafe { NonNull::new_unchecked(legacy.cast()) })
+    }
+
     /// The `DLTensor` inside the struct.
     #[inline]
     pub(super) fn dl_tensor(&self) -> &abi::DLTensor {
-        match self {
+        match self.get() {
             // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-            Self::Versioned(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
+            ManagedStruct::Versioned(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
             // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-            Self::Legacy(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
+            ManagedStruct::Legacy(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
         }
     }
 
     /// The `DLTensor` for writing, and the `manager_ctx` by which the producer finds the owner.
     pub(super) fn dl_tensor_and_context_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void) {
-        match self {
-            Self::Versioned(tensor) => {
+        match self.get() {
+            ManagedStruct::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives; `&mut self` borrows it exclusively from it.
-                let tensor = unsafe { tensor.as_mut() };
+                let tensor = unsafe { &mut *tensor.as_ptr() };
                 (&mut tensor.dl_tensor, &mut tensor.manager_ctx)
             }
-            Self::Legacy(tensor) => {
+            ManagedStruct::Legacy(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives; `&mut self` borrows it exclusively from it.
-                let tensor = unsafe { tensor.as_mut() };
+                let tensor = unsafe { &mut *tensor.as_ptr() };
                 (&mut tensor.dl_tensor, &mut tensor.manager_ctx)
             }
         }
@@ -47,10 +74,10 @@ impl ManagedStruct {
 
     /// The versioned struct, if it is one. It has a version and flags besides the tensor.
     pub(super) fn as_versioned(&self) -> Option<&abi::DLManagedTensorVersioned> {
-        match self {
+        match self.get() {
             // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-            Self::Versioned(tensor) => Some(unsafe { tensor.as_ref() }),
-            Self::Legacy(_) => None,
+            ManagedStruct::Versioned(tensor) => Some(unsafe { &*tensor.as_ptr() }),
+            ManagedStruct::Legacy(_) => None,
         }
     }
 
@@ -61,15 +88,15 @@ impl ManagedStruct {
 
     /// The `manager_ctx` by which the producer finds the owner, and whether the struct has a deleter.
     pub(super) fn context_and_has_deleter(&self) -> (*mut c_void, bool) {
-        match self {
-            Self::Versioned(tensor) => {
+        match self.get() {
+            ManagedStruct::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let tensor = unsafe { tensor.as_ref() };
+                let tensor = unsafe { &*tensor.as_ptr() };
                 (tensor.manager_ctx, tensor.deleter.is_some())
             }
-            Self::Legacy(tensor) => {
+            ManagedStruct::Legacy(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let tensor = unsafe { tensor.as_ref() };
+                let tensor = unsafe { &*tensor.as_ptr() };
                 (tensor.manager_ctx, tensor.deleter.is_some())
             }
         }
@@ -81,13 +108,13 @@ impl ManagedStruct {
         versioned: Deleter,
         legacy: LegacyDeleter,
     ) -> Option<*mut c_void> {
-        let is = match self {
-            Self::Versioned(tensor) => {
+        let is = match self.get() {
+            ManagedStruct::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
                 let deleter = unsafe { (*tensor.as_ptr()).deleter };
                 deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, versioned))
             }
-            Self::Legacy(tensor) => {
+            ManagedStruct::Legacy(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
                 let deleter = unsafe { (*tensor.as_ptr()).deleter };
                 deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, legacy))
@@ -101,12 +128,19 @@ impl ManagedStruct {
     /// # Safety
     ///
     /// The struct is not used afterwards.
-    pub(super) unsafe fn release(self) {
-        match self {
+    pub(super) unsafe fn release(&mut self) {
+        match self.get() {
             // SAFETY: by this function's contract the struct is not used afterwards; its one owner releases it.
-            Self::Versioned(tensor) => unsafe { abi::DLManagedTensorVersioned::release(tensor) },
+            ManagedStruct::Versioned(tensor) => unsafe {
+                abi::DLManagedTensorVersioned::release(tensor)
+            },
             // SAFETY: by this function's contract the struct is not used afterwards; its one owner releases it.
-            Self::Legacy(tensor) => unsafe { abi::DLManagedTensor::release(tensor) },
+            ManagedStruct::Legacy(tensor) => unsafe { abi::DLManagedTensor::release(tensor) },
         }
     }
 }
+
+const _: () = {
+    assert!(PackedStruct::LEGACY < align_of::<abi::DLManagedTensorVersioned>());
+    assert!(PackedStruct::LEGACY < align_of::<abi::DLManagedTensor>());
+};

@@ -6,7 +6,8 @@ use core::{ptr::NonNull, slice};
 
 use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
-use crate::{DataType, Device, Error, abi, error};
+use crate::tensor::managed_facts::ComputedStrides;
+use crate::{DataType, Device, Error, abi};
 
 /// Checks everything that later reads rely on.
 /// Returns C-order strides if the producer left `strides` null.
@@ -14,7 +15,7 @@ use crate::{DataType, Device, Error, abi, error};
 pub(super) fn check_tensor(
     tensor: &abi::DLTensor,
     flags: u64,
-) -> Result<Option<Box<[i64]>>, Error> {
+) -> Result<Option<Box<ComputedStrides>>, Error> {
     let shape = read_shape(tensor)?;
     // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
@@ -34,9 +35,7 @@ pub(super) fn check_tensor(
     packed_bytes(shape, dtype).ok_or_else(|| Error::too_large(shape))?;
 
     let computed = if strides.is_none() {
-        let mut strides = error::copy_list(shape)?.into_boxed_slice();
-        extent::fill_row_major(&mut strides, shape, 1);
-        Some(strides)
+        Some(ComputedStrides::of_shape(shape)?)
     } else {
         None
     };
@@ -46,7 +45,8 @@ pub(super) fn check_tensor(
     if tensor.data.is_null() && device.device_type.is_addressable() {
         return reject_malformed("data is null although there are elements", 0);
     }
-    let strides = computed.as_deref().or(strides).unwrap_or_default();
+    let computed_list = computed.as_deref().map(ComputedStrides::as_slice);
+    let strides = computed_list.or(strides).unwrap_or_default();
     if !fits_memory(tensor, shape, strides, dtype) {
         return reject_malformed(
             "byte_offset and strides lead out of memory, byte_offset",

@@ -1,11 +1,12 @@
 //! [`Managed`]: the owner of an exported tensor, from this crate or foreign. It calls the deleter once.
 #![expect(unsafe_code, reason = "owns tensors behind pointers of C")]
 
-use alloc::boxed::Box;
-use core::{ffi::c_void, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull, slice};
+use core::mem::{ManuallyDrop, replace};
+use core::{ffi::c_void, fmt, marker::PhantomData, ptr::NonNull, slice};
 
-use crate::tensor::c_struct::{Deleter, LegacyDeleter, ManagedStruct};
-use crate::tensor::{export_facts::ExportFacts, foreign, view::TensorRef};
+use crate::tensor::c_struct::{Deleter, LegacyDeleter, ManagedStruct, PackedStruct};
+use crate::tensor::managed_facts::{BlockVtable, ManagedFacts};
+use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
 use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
 
@@ -25,14 +26,8 @@ use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, 
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub struct Managed {
-    tensor: ManagedStruct,
-    /// Computed from the shape, if the producer left the strides null.
-    // LAY-04
-    strides: Option<Box<[i64]>>,
-    /// Facts about an export of this crate that its struct does not contain; `None` for a foreign tensor.
-    export_facts: Option<ExportFacts>,
-    /// Write access. By the contract of `from_raw` a foreign tensor is exclusive, unless `shared` was called.
-    pub(crate) access: Access,
+    tensor: PackedStruct,
+    facts: ManagedFacts,
 }
 
 // SAFETY: DLPack lets a consumer use and release a tensor on any thread. Owners of our exports are `Send`.
@@ -75,12 +70,8 @@ pub fn device_of(tensor: &Managed) -> Device {
 #[inline]
 #[must_use]
 pub unsafe fn take_own(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Managed {
-    Managed::new(
-        ManagedStruct::Versioned(tensor),
-        None,
-        None,
-        Access::Exclusive,
-    )
+    let tensor = ManagedStruct::Versioned(tensor);
+    Managed::new(tensor, ManagedFacts::foreign(None))
 }
 
 impl Managed {
@@ -147,9 +138,10 @@ impl Managed {
                 supported: Version::CURRENT,
             });
         }
-        let tensor = ManagedStruct::Versioned(tensor);
+        let tensor = PackedStruct::new(ManagedStruct::Versioned(tensor));
         let strides = foreign::check_tensor(tensor.dl_tensor(), tensor.flags())?;
-        Ok(Self::new(tensor, strides, None, Access::Exclusive))
+        let facts = ManagedFacts::foreign(strides);
+        Ok(Self { tensor, facts })
     }
 
     /// Takes ownership of a tensor in the legacy struct, from before DLPack 1.0.
@@ -173,9 +165,10 @@ impl Managed {
     /// The contract of [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
         foreign::check_aligned(tensor)?;
-        let mut managed = Self::new(ManagedStruct::Legacy(tensor), None, None, Access::Exclusive);
-        managed.strides =
-            foreign::check_tensor(managed.tensor.dl_tensor(), managed.tensor.flags())?;
+        let tensor = ManagedStruct::Legacy(tensor);
+        let mut managed = Self::new(tensor, ManagedFacts::foreign(None));
+        let strides = foreign::check_tensor(managed.tensor.dl_tensor(), managed.tensor.flags())?;
+        managed.facts = ManagedFacts::foreign(strides);
         Ok(managed)
     }
 
@@ -198,49 +191,46 @@ impl Managed {
     #[must_use]
     #[inline(always)]
     pub fn shared(mut self) -> Self {
-        if self.access == Access::Exclusive {
-            self.access = Access::Shared;
+        if self.access() == Access::Exclusive {
+            self.facts.set_access(Access::Shared);
         }
         self
     }
 
     /// Wraps a tensor that this crate has just exported.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from_export(
         tensor: ManagedStruct,
-        export_facts: ExportFacts,
+        block: &'static BlockVtable,
+        legacy: LegacyPolicy,
         access: Access,
     ) -> Self {
-        Self::new(tensor, None, Some(export_facts), access)
+        Self::new(tensor, ManagedFacts::of_export(block, legacy, access))
     }
 
+    #[inline(always)]
+    fn new(tensor: ManagedStruct, facts: ManagedFacts) -> Self {
+        let tensor = PackedStruct::new(tensor);
+        Self { tensor, facts }
+    }
+
+    /// Which code may write the memory. By the contract of `from_raw` a foreign tensor is exclusive, unless `shared` was called.
     #[inline]
-    fn new(
-        tensor: ManagedStruct,
-        strides: Option<Box<[i64]>>,
-        export_facts: Option<ExportFacts>,
-        access: Access,
-    ) -> Self {
-        Self {
-            tensor,
-            strides,
-            export_facts,
-            access,
-        }
+    pub(crate) fn access(&self) -> Access {
+        self.facts.access()
     }
 
     /// Converts an export of this crate to the legacy struct, in place. A foreign tensor is returned unchanged.
     pub(crate) fn into_legacy_in_place(self) -> Self {
-        let (ManagedStruct::Versioned(tensor), Some(export_facts)) =
-            (self.tensor, self.export_facts)
+        let (ManagedStruct::Versioned(tensor), Some(block)) =
+            (self.tensor.get(), self.facts.block())
         else {
             return self;
         };
-        let access = self.access;
-        self.forget_struct();
+        let facts = self.into_facts();
         // SAFETY: `to_legacy` belongs to the block that contains this struct, and `self`, its only owner, was forgotten.
-        let tensor = ManagedStruct::Legacy(unsafe { (export_facts.block.to_legacy)(tensor) });
-        Self::new(tensor, None, Some(export_facts), access)
+        let tensor = ManagedStruct::Legacy(unsafe { (block.to_legacy)(tensor) });
+        Self::new(tensor, facts)
     }
 
     /// Converts a new export to the struct and flags that the plan requests. A plan requests the legacy struct only if that
@@ -249,7 +239,7 @@ impl Managed {
         if plan.abi == Abi::Legacy {
             return self.into_legacy_in_place();
         }
-        if let ManagedStruct::Versioned(tensor) = self.tensor {
+        if let ManagedStruct::Versioned(tensor) = self.tensor.get() {
             // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags = plan.flags };
         }
@@ -261,7 +251,7 @@ impl Managed {
     // LAY-02, CAP-08
     pub(crate) fn is_complete(&self) -> bool {
         let (_, has_deleter) = self.tensor.context_and_has_deleter();
-        has_deleter && self.strides.is_none()
+        has_deleter && self.facts.computed_strides().is_none()
     }
 
     /// Whether the tensor is read-only or padded, for which the legacy struct has no flags.
@@ -288,7 +278,7 @@ impl Managed {
     pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
         let tensor = self.tensor.dl_tensor();
         let shape = foreign::read_list(tensor.shape, tensor.ndim);
-        let strides = match &self.strides {
+        let strides = match self.facts.computed_strides() {
             Some(computed) => computed,
             None => foreign::read_list(tensor.strides, tensor.ndim),
         };
@@ -311,7 +301,7 @@ impl Managed {
             ),
             device,
             read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
-            shared: self.access.is_shared() && device.device_type.is_host_readable(),
+            shared: self.access().is_shared() && device.device_type.is_host_readable(),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,
             lifetime: PhantomData,
@@ -327,7 +317,7 @@ impl Managed {
     /// Removes the flag `IS_COPIED` from an export of this crate, because its memory is shared.
     #[cold]
     pub(crate) fn unmark_copied(&mut self) {
-        if let ManagedStruct::Versioned(tensor) = self.tensor {
+        if let ManagedStruct::Versioned(tensor) = self.tensor.get() {
             // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags &= !abi::DLPACK_FLAG_BITMASK_IS_COPIED };
         }
@@ -335,15 +325,15 @@ impl Managed {
 
     /// Whether only this tensor reads and writes the memory.
     pub(crate) fn is_unique(&self) -> bool {
-        self.export_facts.is_some_and(|facts| facts.is_unique) && self.access == Access::Exclusive
+        self.facts.is_unique()
     }
 
     /// Adds the facts of the underlying tensor to an export over it: whether that is unshared, and whether it is a copy.
     pub(crate) fn with_base_facts(mut self, is_unique: bool, copied: bool) -> Self {
-        if let Some(facts) = &mut self.export_facts {
-            facts.is_unique &= is_unique;
+        if !is_unique {
+            self.facts.unmark_unique();
         }
-        if let (ManagedStruct::Versioned(tensor), true) = (self.tensor, copied) {
+        if let (ManagedStruct::Versioned(tensor), true) = (self.tensor.get(), copied) {
             // SAFETY: `self` is the only owner of this valid struct.
             unsafe { (*tensor.as_ptr()).flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED };
         }
@@ -356,11 +346,10 @@ impl Managed {
     ///
     /// If the tensor is foreign.
     pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void, usize) {
-        let facts = self
-            .export_facts
-            .expect("a block of somebody else is never changed");
+        let block = self.facts.block();
+        let block = block.expect("a block of somebody else is never changed");
         let (head, context) = self.tensor.dl_tensor_and_context_mut();
-        (head, context, facts.block.dims)
+        (head, context, block.dims)
     }
 
     /// The `manager_ctx` of the tensor, if its deleter is one of these two functions.
@@ -403,21 +392,20 @@ impl Managed {
 
     /// The stream that the memory is written on, if this is an export of this crate with a stream.
     pub(crate) fn owner_stream(&self) -> Option<Queue> {
-        let block = self.export_facts?.block;
+        let block = self.facts.block()?;
         // SAFETY: `block` is the table of the block that this context belongs to.
         unsafe { (block.stream)(self.tensor.context_and_has_deleter().0) }
     }
 
     pub(crate) fn legacy_policy(&self) -> LegacyPolicy {
-        self.export_facts
-            .map_or(LegacyPolicy::Copy, |facts| facts.legacy)
+        self.facts.legacy_policy()
     }
 
     /// Returns the versioned struct; the caller then has to call its deleter. A legacy tensor is returned as the error.
     pub(crate) fn into_versioned_struct(
         self,
     ) -> Result<NonNull<abi::DLManagedTensorVersioned>, Self> {
-        let ManagedStruct::Versioned(tensor) = self.tensor else {
+        let ManagedStruct::Versioned(tensor) = self.tensor.get() else {
             return Err(self);
         };
         self.forget_struct();
@@ -426,22 +414,22 @@ impl Managed {
 
     /// Returns the legacy struct; the caller then has to call its deleter. A versioned tensor is returned as the error.
     pub(crate) fn into_legacy_struct(self) -> Result<NonNull<abi::DLManagedTensor>, Self> {
-        let ManagedStruct::Legacy(tensor) = self.tensor else {
+        let ManagedStruct::Legacy(tensor) = self.tensor.get() else {
             return Err(self);
         };
         self.forget_struct();
         Ok(tensor)
     }
 
-    /// The facts about an export of this crate, and its `manager_ctx`; `None` for a foreign tensor.
-    pub(crate) fn facts_and_context(&self) -> Option<(ExportFacts, *mut c_void)> {
-        let facts = self.export_facts?;
-        Some((facts, self.tensor.context_and_has_deleter().0))
+    /// The table of the block of an export of this crate, and its `manager_ctx`; `None` for a foreign tensor.
+    pub(crate) fn block_and_context(&self) -> Option<(&'static BlockVtable, *mut c_void)> {
+        let block = self.facts.block()?;
+        Some((block, self.tensor.context_and_has_deleter().0))
     }
 
     /// Whether this is an export of this crate, which can be converted to the legacy struct in place.
     pub(crate) fn is_own_export(&self) -> bool {
-        self.export_facts.is_some()
+        self.facts.block().is_some()
     }
 
     /// The kind of C struct that contains the tensor.
@@ -455,7 +443,7 @@ impl Managed {
     /// ```
     #[must_use]
     pub fn abi(&self) -> Abi {
-        match self.tensor {
+        match self.tensor.get() {
             ManagedStruct::Versioned(_) => Abi::Versioned,
             ManagedStruct::Legacy(_) => Abi::Legacy,
         }
@@ -463,8 +451,13 @@ impl Managed {
 
     /// Drops `self` without calling the deleter.
     pub(crate) fn forget_struct(self) {
+        drop(self.into_facts());
+    }
+
+    /// Returns what is known beyond the struct. The deleter is not called.
+    fn into_facts(self) -> ManagedFacts {
         let mut this = ManuallyDrop::new(self);
-        drop(this.strides.take());
+        replace(&mut this.facts, ManagedFacts::foreign(None))
     }
 }
 

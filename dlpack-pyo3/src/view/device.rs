@@ -28,7 +28,6 @@ use crate::view::needs::Needs;
 trait OnDevice: Sized {
     const NEEDS: Needs;
 
-    #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
     fn try_from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)>;
     fn on_stream(self, stream: StreamHandle) -> Self;
 }

@@ -267,7 +267,6 @@ impl<V: HostView, O: Options> Leased<V, O> {
     }
 
     /// The view of a tensor; or the tensor, and why it has no such view.
-    #[expect(clippy::result_large_err, reason = "returns the tensor to its caller")]
     fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Self::find_array(&tensor) {
             Ok((found, apart)) => {

@@ -1,0 +1,254 @@
+//! [`ManagedFacts`]: what a [`Managed`](crate::Managed) knows beyond its C struct, in one word.
+#![expect(
+    unsafe_code,
+    reason = "reads a table or a list through a tagged address"
+)]
+
+use alloc::{boxed::Box, vec::Vec};
+use core::{any::TypeId, ffi::c_void, ptr, ptr::NonNull};
+
+use crate::layout::{Dims, extent};
+use crate::{Error, LegacyPolicy, abi, loan::access::Access, stream::Queue};
+
+/// Functions of an export block, which depend on the type of its owner.
+// The alignment leaves the bits of `ManagedFacts::OF_EXPORT` free.
+#[repr(align(32))]
+pub(crate) struct BlockVtable {
+    /// The offset of shape and strides in the block.
+    pub(crate) dims: usize,
+    /// Converts the struct in the block to the legacy struct, in place.
+    pub(crate) to_legacy:
+        unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
+    /// Returns the type of the owner.
+    pub(crate) owner_type: fn() -> TypeId,
+    /// Returns the stream that the owner's memory is written on, given the block's context.
+    pub(crate) stream: unsafe fn(*mut c_void) -> Option<Queue>,
+}
+
+/// C-order strides for a tensor whose producer left them null.
+// LAY-04
+#[repr(align(8))]
+pub(super) struct ComputedStrides(Dims);
+
+impl ComputedStrides {
+    /// Computes the strides for this shape.
+    pub(super) fn of_shape(shape: &[i64]) -> Result<Box<Self>, Error> {
+        let mut strides = Dims::from(shape).check_allocated()?;
+        extent::fill_row_major(&mut strides, shape, 1);
+        let mut list = Vec::new();
+        if list.try_reserve_exact(1).is_err() {
+            let bytes = size_of::<Self>();
+            return Err(Error::OutOfMemory { bytes });
+        }
+        list.push(Self(strides));
+        let list = Box::into_raw(list.into_boxed_slice());
+        // SAFETY: the list has one value, so its address and layout are those of a boxed value, and it comes from a `Box`.
+        Ok(unsafe { Box::from_raw(list.cast()) })
+    }
+
+    pub(super) fn as_slice(&self) -> &[i64] {
+        &self.0
+    }
+}
+
+/// What is known about a tensor beyond its struct.
+///
+/// | address | tensor |
+/// |---|---|
+/// | null | foreign, with strides |
+/// | [`ComputedStrides`], which this value owns | foreign; its producer left the strides null |
+/// | [`BlockVtable`] | an export of this crate |
+///
+/// The low bits, which alignment leaves free in the address, hold the flags below. One word makes a `Managed` two words, which
+/// are returned in registers or copied one by one. A larger struct is copied by wide loads, and these wait for the narrow stores
+/// that have just written its fields: a fifth of the time of an export.
+pub(super) struct ManagedFacts(*mut c_void);
+
+impl ManagedFacts {
+    /// The bits of [`Access`].
+    const ACCESS: usize = 0b11;
+    /// The address is that of computed strides.
+    const STRIDES: usize = 0b100;
+    /// The policy of an export is [`LegacyPolicy::Refuse`].
+    const REFUSES_LEGACY: usize = 0b1000;
+    /// No other code can access the memory of an export.
+    const IS_UNIQUE: usize = 0b1_0000;
+    /// All flags of an export.
+    const OF_EXPORT: usize = 0b1_1111;
+    /// All flags of a foreign tensor.
+    const OF_FOREIGN: usize = Self::ACCESS | Self::STRIDES;
+
+    /// The facts of a foreign tensor. By the contract of `Managed::from_raw` it is exclusive, unless `Managed::shared` is called.
+    #[inline]
+    pub(super) fn foreign(strides: Option<Box<ComputedStrides>>) -> Self {
+        let mut flags = Access::Exclusive as usize;
+        let address = strides.map_or(ptr::null_mut(), |strides| {
+            flags |= Self::STRIDES;
+            Box::into_raw(strides).cast::<c_void>()
+        });
+        Self(address.map_addr(|address| address | flags))
+    }
+
+    /// The facts of an export of this crate to which nothing else has access yet.
+    #[inline(always)]
+    pub(super) fn of_export(
+        block: &'static BlockVtable,
+        legacy: LegacyPolicy,
+        access: Access,
+    ) -> Self {
+        let policy = match legacy {
+            LegacyPolicy::Copy => 0,
+            LegacyPolicy::Refuse => Self::REFUSES_LEGACY,
+        };
+        let flags = access as usize | policy | Self::IS_UNIQUE;
+        let address = ptr::from_ref(block).cast_mut().cast::<c_void>();
+        Self(address.map_addr(|address| address | flags))
+    }
+
+    #[inline]
+    fn has(&self, flag: usize) -> bool {
+        self.0.addr() & flag != 0
+    }
+
+    /// The address of the computed strides, which `self` owns, if there are any.
+    #[inline]
+    fn strides(&self) -> Option<*mut ComputedStrides> {
+        let address = || self.0.map_addr(|address| address & !Self::OF_FOREIGN);
+        self.has(Self::STRIDES).then(|| address().cast())
+    }
+
+    /// The strides that were computed for the tensor, if its producer left them null.
+    #[inline]
+    pub(super) fn computed_strides(&self) -> Option<&[i64]> {
+        let strides = self.strides()?;
+        // SAFETY: `foreign` set the address to that of a boxed value, which `self` owns.
+        Some(unsafe { &*strides }.as_slice())
+    }
+
+    /// The table of the block, if the tensor is an export of this crate.
+    #[inline]
+    pub(super) fn block(&self) -> Option<&'static BlockVtable> {
+        if self.has(Self::STRIDES) {
+            return None;
+        }
+        let block = self.0.map_addr(|address| address & !Self::OF_EXPORT);
+        let block = block.cast::<BlockVtable>();
+        // SAFETY: without the flag `STRIDES` the address is null, or `of_export` took it from a reference to a static table.
+        unsafe { block.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn access(&self) -> Access {
+        match self.0.addr() & Self::ACCESS {
+            access if access == Access::Read as usize => Access::Read,
+            access if access == Access::Exclusive as usize => Access::Exclusive,
+            access if access == Access::Shared as usize => Access::Shared,
+            _ => Access::ReadShared,
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_access(&mut self, access: Access) {
+        let set = |address| address & !Self::ACCESS | access as usize;
+        self.0 = self.0.map_addr(set);
+    }
+
+    /// Whether the tensor is an export of this crate, and no other code can access its memory.
+    pub(super) fn is_unique(&self) -> bool {
+        self.has(Self::IS_UNIQUE) && self.access() == Access::Exclusive
+    }
+
+    /// Records that other code can access the memory.
+    pub(super) fn unmark_unique(&mut self) {
+        self.0 = self.0.map_addr(|address| address & !Self::IS_UNIQUE);
+    }
+
+    pub(super) fn legacy_policy(&self) -> LegacyPolicy {
+        if self.has(Self::REFUSES_LEGACY) {
+            LegacyPolicy::Refuse
+        } else {
+            LegacyPolicy::Copy
+        }
+    }
+}
+
+impl Drop for ManagedFacts {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(strides) = self.strides() {
+            // SAFETY: `foreign` set the address to that of a boxed value, which `self` owns, and this is its only drop.
+            drop(unsafe { Box::from_raw(strides) });
+        }
+    }
+}
+
+const _: () = {
+    assert!(ManagedFacts::OF_EXPORT < align_of::<BlockVtable>());
+    assert!(ManagedFacts::OF_FOREIGN < align_of::<ComputedStrides>());
+    assert!(Access::ReadShared as usize == ManagedFacts::ACCESS);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Access; 4] = [
+        Access::Read,
+        Access::Exclusive,
+        Access::Shared,
+        Access::ReadShared,
+    ];
+
+    #[test]
+    fn each_fact_is_kept_beside_the_others() {
+        const BLOCK: &BlockVtable = &BlockVtable {
+            dims: 7,
+            to_legacy: |tensor| tensor.cast(),
+            owner_type: TypeId::of::<u8>,
+            stream: |_| None,
+        };
+        for (access, legacy) in ALL
+            .into_iter()
+            .flat_map(|access| [LegacyPolicy::Copy, LegacyPolicy::Refuse].map(|it| (access, it)))
+        {
+            let mut facts = ManagedFacts::of_export(BLOCK, legacy, access);
+            for changed in ALL {
+                assert_eq!(facts.block().map(|block| block.dims), Some(7));
+                assert_eq!(facts.legacy_policy(), legacy);
+                assert_eq!(facts.computed_strides(), None);
+                facts.set_access(changed);
+                assert_eq!(facts.access(), changed);
+                assert_eq!(facts.is_unique(), changed == Access::Exclusive);
+            }
+            facts.set_access(Access::Exclusive);
+            facts.unmark_unique();
+            assert!(!facts.is_unique());
+        }
+    }
+
+    #[test]
+    fn computed_strides_are_kept_and_foreign_tensors_have_no_table() {
+        for (shape, expected) in [
+            (&[2_i64, 3, 4][..], &[12_i64, 4, 1][..]),
+            (&[2; 9], &[256, 128, 64, 32, 16, 8, 4, 2, 1]),
+            (&[5, 0], &[1, 1]),
+        ] {
+            // Between allocations of other sizes, so that their addresses differ in every bit that alignment permits.
+            let facts = |gap: usize| {
+                let strides = ComputedStrides::of_shape(shape).ok();
+                (ManagedFacts::foreign(strides), alloc::vec![0_u8; 8 * gap])
+            };
+            let mut several: Vec<_> = (1..20).map(facts).collect();
+            for (facts, _) in &mut several {
+                facts.set_access(Access::Shared);
+                assert_eq!(facts.computed_strides(), Some(expected));
+                assert!(facts.block().is_none());
+                assert_eq!(facts.access(), Access::Shared);
+            }
+        }
+        let facts = ManagedFacts::foreign(None);
+        assert!(facts.block().is_none() && facts.computed_strides().is_none());
+        assert_eq!(facts.access(), Access::Exclusive);
+        assert!(!facts.is_unique());
+    }
+}
