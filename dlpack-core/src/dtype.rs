@@ -15,9 +15,8 @@ use crate::abi;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DataType {
-    code: u8,
-    bits: u8,
-    lanes: u16,
+    /// As in the C struct, so that an export copies it as one word.
+    in_c: abi::DLDataType,
     padded: bool,
 }
 
@@ -75,9 +74,7 @@ impl DataType {
     #[must_use]
     pub const fn new(code: u8, bits: u8, lanes: u16) -> Self {
         Self {
-            code,
-            bits,
-            lanes,
+            in_c: abi::DLDataType { code, bits, lanes },
             padded: false,
         }
     }
@@ -89,7 +86,8 @@ impl DataType {
     /// ```
     #[must_use]
     pub const fn with_lanes(self, lanes: u16) -> Self {
-        Self { lanes, ..self }
+        let in_c = abi::DLDataType { lanes, ..self.in_c };
+        Self { in_c, ..self }
     }
 
     /// Returns this type with each sub-byte value padded to a whole byte. Types of whole bytes are returned unchanged.
@@ -104,7 +102,7 @@ impl DataType {
     #[must_use]
     pub const fn padded(self) -> Self {
         Self {
-            padded: self.bits % 8 != 0,
+            padded: self.in_c.bits % 8 != 0,
             ..self
         }
     }
@@ -116,7 +114,7 @@ impl DataType {
     /// ```
     #[must_use]
     pub const fn code(self) -> u8 {
-        self.code
+        self.in_c.code
     }
 
     /// The width of one scalar in bits.
@@ -126,7 +124,7 @@ impl DataType {
     /// ```
     #[must_use]
     pub const fn bits(self) -> u8 {
-        self.bits
+        self.in_c.bits
     }
 
     /// The number of scalars in one item.
@@ -136,7 +134,7 @@ impl DataType {
     /// ```
     #[must_use]
     pub const fn lanes(self) -> u16 {
-        self.lanes
+        self.in_c.lanes
     }
 
     /// Whether each sub-byte value is padded to a whole byte.
@@ -157,8 +155,8 @@ impl DataType {
     #[must_use]
     #[inline]
     pub const fn itemsize_bits(self) -> usize {
-        let bits = if self.padded { 8 } else { self.bits };
-        bits as usize * self.lanes as usize
+        let bits = if self.padded { 8 } else { self.in_c.bits };
+        bits as usize * self.in_c.lanes as usize
     }
 
     /// The size of one item in bytes, or `None` if an item is not a whole number of bytes.
@@ -182,10 +180,10 @@ impl DataType {
     /// The required alignment of an address that is read one scalar at a time.
     #[inline]
     pub(crate) const fn alignment(self) -> usize {
-        let bytes = if self.code == abi::kDLComplex {
-            self.bits as usize / 16
+        let bytes = if self.in_c.code == abi::kDLComplex {
+            self.in_c.bits as usize / 16
         } else {
-            self.bits as usize / 8
+            self.in_c.bits as usize / 8
         };
         match bytes {
             2 | 4 | 8 | 16 => bytes,
@@ -207,8 +205,8 @@ impl DataType {
     #[must_use]
     #[inline]
     pub const fn is_known(self) -> bool {
-        let bits = self.bits;
-        let known = match self.code {
+        let bits = self.in_c.bits;
+        let known = match self.in_c.code {
             abi::kDLInt | abi::kDLUInt => matches!(bits, 8 | 16 | 32 | 64 | 128),
             abi::kDLFloat => matches!(bits, 16 | 32 | 64),
             abi::kDLOpaqueHandle => bits == 64,
@@ -220,7 +218,7 @@ impl DataType {
             abi::kDLFloat4_e2m1fn => bits == 4,
             _ => false,
         };
-        known && self.lanes > 0
+        known && self.in_c.lanes > 0
     }
 
     /// The name of the scalar type, if it has one.
@@ -228,7 +226,7 @@ impl DataType {
         let mut at = 0;
         while at < NAMES.len() {
             let (found, name) = NAMES[at];
-            if found.code == self.code && found.bits == self.bits {
+            if found.in_c.code == self.in_c.code && found.in_c.bits == self.in_c.bits {
                 return Some(name);
             }
             at += 1;
@@ -237,7 +235,10 @@ impl DataType {
     }
 
     pub(crate) const fn from_abi(dtype: abi::DLDataType, padded: bool) -> Self {
-        let dtype = Self::new(dtype.code, dtype.bits, dtype.lanes);
+        let dtype = Self {
+            in_c: dtype,
+            padded: false,
+        };
         if padded { dtype.padded() } else { dtype }
     }
 }
@@ -245,11 +246,7 @@ impl DataType {
 impl From<DataType> for abi::DLDataType {
     #[inline]
     fn from(dtype: DataType) -> Self {
-        Self {
-            code: dtype.code,
-            bits: dtype.bits,
-            lanes: dtype.lanes,
-        }
+        dtype.in_c
     }
 }
 
@@ -257,13 +254,13 @@ crate::device::debug_as_display!(DataType);
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scalar = Self::new(self.code, self.bits, 1);
+        let scalar = Self::new(self.in_c.code, self.in_c.bits, 1);
         match scalar.name() {
             Some(name) => f.write_str(name)?,
-            None => write!(f, "(code {}, {} bits)", self.code, self.bits)?,
+            None => write!(f, "(code {}, {} bits)", self.in_c.code, self.in_c.bits)?,
         }
-        if self.lanes != 1 {
-            write!(f, "x{}", self.lanes)?;
+        if self.in_c.lanes != 1 {
+            write!(f, "x{}", self.in_c.lanes)?;
         }
         if self.padded {
             f.write_str(", one a byte")?;

@@ -419,10 +419,24 @@ unsafe fn stream_of_owner<O: Send + 'static>(context: *mut c_void) -> Option<Que
 }
 
 impl<O> Drop for UnfinishedExport<O> {
+    #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `try_new` initialised the block, and this value is the only handle to it.
-        unsafe { ManagerContext::<O>::drop_and_free(self.0.to_raw()) };
+        unsafe { drop_block::<O>(self.0.to_raw()) };
     }
+}
+
+/// Drops an export that does not become a tensor. Given the address in a register, it does not need the caller's variable, which
+/// can then stay in a register too.
+///
+/// # Safety
+///
+/// The contract of [`ManagerContext::drop_and_free`].
+#[cold]
+#[inline(never)]
+unsafe fn drop_block<O>(context: *mut c_void) {
+    // SAFETY: same contract as this function's.
+    unsafe { ManagerContext::<O>::drop_and_free(context) };
 }
 
 /// The deleter of a versioned export.

@@ -120,22 +120,23 @@ impl InlineDims {
     #[inline(always)]
     pub(crate) fn fill_hole(mut self, elements: usize) -> Option<Self> {
         let mut hole = None;
-        let mut others = 1_i64;
         for axis in 0..INLINE {
-            if axis < self.len {
-                if self.values[axis] != HOLE {
-                    others = others.checked_mul(self.values[axis])?;
-                } else if hole.replace(axis).is_some() {
-                    return None;
-                }
+            if axis < self.len && self.values[axis] == HOLE && hole.replace(axis).is_some() {
+                return None;
             }
         }
-        if let Some(axis) = hole {
+        if let Some(hole) = hole {
+            let mut others = 1_i64;
+            for axis in 0..INLINE {
+                if axis < self.len && axis != hole {
+                    others = others.checked_mul(self.values[axis])?;
+                }
+            }
             let others = usize::try_from(others).ok()?;
             if elements.checked_rem(others)? != 0 {
                 return None;
             }
-            self.values[axis] = i64::try_from(elements / others).ok()?;
+            self.values[hole] = i64::try_from(elements / others).ok()?;
         }
         Some(self)
     }

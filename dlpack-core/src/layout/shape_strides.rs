@@ -125,6 +125,8 @@ impl ShapeStrides {
     /// Takes shape and strides from the heap, if they are there.
     #[inline(always)]
     pub(crate) fn take_heap(&mut self) -> Option<Box<[i64]>> {
+        // Without a store the compiler still knows that there is none when the value is dropped.
+        self.heap.as_ref()?;
         self.heap.take()
     }
 
