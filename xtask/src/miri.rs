@@ -23,6 +23,7 @@
 //!   skip a_root_keeps_what_lies_in_it
 //!   skip parts_of_one_memory_exclude
 //!   skip an_adopted_export_is_a_handle
+//!   skip only_a_copy_of_our_own
 //! Left out by `--short`, as each takes from five seconds to a minute:
 //!   long a_value_cannot
 //!   long allocations_are_few
