@@ -756,11 +756,66 @@ fn nalgebra_sees_the_same() {
                 assert_eq!(view.shape(), array.shape().into());
                 let rows = view.transpose();
                 assert_eq!(bytes(&rows.iter().copied().collect::<Vec<_>>()), expected);
+                let by_column = array.transpose().to_vec().unwrap();
+                assert!(view.iter().eq(&by_column), "seed {seed}");
             }
             Err(Error::NotContiguous { .. }) => {
-                assert!(case.strides.iter().any(|&stride| stride < 0))
+                assert!(case.strides[0] == 0 || case.strides.iter().any(|&stride| stride < 0))
             }
             Err(error) => assert!(matches!(error, Error::Misaligned { .. }), "{error}"),
         }
     }
+}
+
+/// A tensor over `memory`, as NumPy exports `x[None]` and `numpy.broadcast_to`: with these strides.
+#[cfg(feature = "nalgebra")]
+fn with_strides(memory: &mut [u16], shape: &[i64], strides: &[i64]) -> Managed {
+    let data = memory.as_mut_ptr().cast();
+    let foreign = Foreign::new(data, dtype(1, 16, 1), shape).strides(strides);
+    import(&foreign)
+}
+
+/// The stride of an axis of one element is never applied, whatever it is: iterators of `nalgebra` stay inside the matrix.
+#[cfg(feature = "nalgebra")]
+#[test]
+fn nalgebra_steps_over_axes_of_one_element() {
+    for stride in [0, 1, 3, -1, -3, i64::MIN] {
+        // What lies behind the elements must be neither read nor written.
+        let mut memory = [1_u16, 2, 3, 90, 91, 92, 93];
+        let mut row = with_strides(&mut memory, &[1, 3], &[stride, 1]);
+        let view = View::<u16, [i64; 2]>::new(row).unwrap();
+        assert!(view.as_matrix().unwrap().iter().eq(&[1, 2, 3]), "{stride}");
+        row = with_strides(&mut memory, &[1, 3], &[stride, 1]);
+        let mut view = ViewMut::<u16, [i64; 2]>::new(row).unwrap();
+        view.as_matrix_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|item| *item += 10);
+        let column = with_strides(&mut memory, &[3, 1], &[1, stride]);
+        let view = View::<u16, [i64; 2]>::new(column).unwrap();
+        assert!(
+            view.as_matrix().unwrap().iter().eq(&[11, 12, 13]),
+            "{stride}"
+        );
+        let one = with_strides(&mut memory, &[1], &[stride]);
+        let view = View::<u16, [i64; 1]>::new(one).unwrap();
+        assert!(view.as_vector().unwrap().iter().eq(&[11]), "{stride}");
+        assert_eq!(memory, [11, 12, 13, 90, 91, 92, 93]);
+    }
+}
+
+/// Iterators of `nalgebra` would leave a matrix whose rows are all the same memory; one whose columns are they can step through.
+#[cfg(feature = "nalgebra")]
+#[test]
+fn a_matrix_of_equal_rows_is_not_lent_to_nalgebra() {
+    let mut memory = [1_u16, 2, 3, 90, 91, 92];
+    let rows = with_strides(&mut memory, &[2, 3], &[0, 1]);
+    let view = View::<u16, [i64; 2]>::new(rows).unwrap();
+    assert!(matches!(view.as_matrix(), Err(Error::NotContiguous { .. })));
+    let columns = with_strides(&mut memory, &[3, 2], &[1, 0]);
+    let view = View::<u16, [i64; 2]>::new(columns).unwrap();
+    assert!(view.as_matrix().unwrap().iter().eq(&[1, 2, 3, 1, 2, 3]));
+    let equal = with_strides(&mut memory, &[3], &[0]);
+    let view = View::<u16, [i64; 1]>::new(equal).unwrap();
+    assert!(matches!(view.as_vector(), Err(Error::NotContiguous { .. })));
 }

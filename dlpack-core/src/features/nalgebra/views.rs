@@ -9,7 +9,7 @@ use crate::array::{Array, ArrayMut, Rank};
 use crate::{Error, element::Plain};
 
 /// The address of the first element, the shape and the strides of a view. Strides are `usize`, because `nalgebra` has no negative
-/// ones.
+/// ones. The stride between rows is not 0.
 type MatrixParts<T, const N: usize> = (*mut T, [usize; N], [usize; N]);
 
 fn matrix_parts<T: Plain, const N: usize>(
@@ -22,10 +22,13 @@ where
     let shape = array.shape();
     let mut strides = [0; N];
     for (axis, stride) in strides.iter_mut().enumerate() {
-        match usize::try_from(steps[axis]) {
-            Ok(step) => *stride = step,
-            Err(_) if shape[axis] <= 1 => {}
-            Err(_) => return Err(array.not_contiguous()),
+        *stride = match usize::try_from(steps[axis]) {
+            // The stride of an axis of one element is never applied, so it can be any number; NumPy's `x[None]` has 0.
+            _ if shape[axis] <= 1 => 1,
+            // The iterators of `nalgebra` step through a column until they reach its end. With a stride of 0 between rows they are
+            // there before the first step, and would go on outside of the memory.
+            Ok(step) if step > 0 || axis > 0 => step,
+            _ => return Err(array.not_contiguous()),
         }
     }
     let start = if array.is_empty() {
@@ -49,7 +52,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 2]> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Array::as_slice`], except that all strides that are not negative are accepted.
+    /// The errors of [`Array::as_slice`], except that every positive stride is accepted, and between columns also 0.
     pub fn as_matrix(&self) -> Result<MatrixView<'_, T, Dyn, Dyn, Dyn, Dyn>, Error> {
         let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
