@@ -173,6 +173,18 @@ fn two_streams_for_one_memory() {
         given: 0x2000,
     };
     assert_eq!(error, expected);
+    // SAFETY: as above.
+    let in_context = |context| unsafe { one.in_context(context) };
+    let described = |data, given| {
+        // SAFETY: nobody reads it.
+        let loan = unsafe { Loan::from_raw_parts(nowhere(256).cast::<f32>(), 4, Device::cuda(0)) };
+        Parts::new()
+            .stream(given)
+            .describe(loan.with_stream(data))
+            .map(drop)
+    };
+    assert_eq!(described(in_context(0x9000), in_context(0x9000)), Ok(()));
+    assert!(described(in_context(0x9000), in_context(0x8000)).is_err());
 }
 
 /// A list that says itself how it lies: two rows of three.

@@ -430,8 +430,8 @@ fn structs_that_cannot_be_read() {
 #[test]
 fn lists_that_cannot_be_read() {
     let (_memory, data) = memory(&[7_i32; 4]);
-    for which in 0..2 {
-        let foreign = Foreign::new(data, I32, &[2, 2]);
+    for (which, shape) in [(0, &[2, 2][..]), (1, &[2, 2]), (0, &[1; 64]), (1, &[1; 64])] {
+        let foreign = Foreign::new(data, I32, shape);
         let tensor = foreign.versioned();
         // SAFETY: the struct is ours until it is imported.
         let inside = unsafe { &mut (*tensor.as_ptr()).dl_tensor };
@@ -443,7 +443,11 @@ fn lists_that_cannot_be_read() {
         *list = list.wrapping_byte_add(4);
         // SAFETY: the lists are not read when they are not aligned.
         let error = unsafe { Managed::from_raw(tensor) }.unwrap_err();
-        assert!(matches!(error, Error::Malformed { .. }), "{error:?}");
+        let address = "the address of shape or strides is no multiple of 8";
+        assert!(
+            matches!(error, Error::Malformed { what, .. } if what == address),
+            "{error:?}"
+        );
         assert_eq!(foreign.deleted.times(), 1);
     }
 }

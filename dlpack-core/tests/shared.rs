@@ -7,9 +7,10 @@
 
 mod made;
 
+use dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY;
 use dlpack_core::binding::{keep_by_root_of, reinterpret_bytes, share_root};
 use dlpack_core::element::Plain;
-use dlpack_core::{DLPack, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
+use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{BOOL, F32, Foreign, I32, U8};
 use std::panic::catch_unwind;
 use std::sync::{Arc, Barrier};
@@ -496,6 +497,23 @@ fn an_adopted_export_is_a_handle() {
     }
 }
 
+/// CAP-20: memory that is read through one handle may be written through another, so the first lends no slice of it.
+#[test]
+fn a_read_only_handle_on_shared_memory_lends_no_slice() {
+    let buffer = SharedBuffer::copied_from(&[1_u16, 2, 3]).unwrap();
+    let mut tensor = root(&buffer).into_raw();
+    // SAFETY: the tensor is not used elsewhere until it is imported.
+    unsafe { tensor.as_mut() }.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+    // SAFETY: as above; it is used only here.
+    let tensor = unsafe { Managed::from_raw(tensor) }.unwrap();
+    let reader = SharedBuffer::<u16>::from_dlpack(tensor).unwrap();
+    assert!(reader.is_read_only() && reader.as_ptr() == buffer.as_ptr());
+    let export = Arc::new(reader).to_dlpack().unwrap();
+    assert_eq!(export.view().as_slice::<u16>(), Err(Error::MayChange));
+    buffer.set(0, 9);
+    assert_eq!(export.view().to_vec::<u16>().unwrap(), [9, 2, 3]);
+}
+
 /// CAP-20: a handle on a part has the elements of that part, and keeps the whole memory.
 #[test]
 fn a_handle_on_a_part() {
@@ -523,6 +541,16 @@ fn a_root_keeps_what_lies_in_it() {
     assert_eq!(foreign.deleted.times(), 0);
     drop(tensor);
     assert_eq!(foreign.deleted.times(), 1);
+    // The same address on another device is other memory.
+    let foreign = Foreign {
+        device: Device::cuda(0).into(),
+        ..Foreign::new(buffer.as_ptr().cast(), F32, &[2])
+    };
+    // SAFETY: no code reads a tensor of that device.
+    let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let tensor = keep_by_root_of(tensor.shared(), &keeper);
+    assert_eq!(foreign.deleted.times(), 0);
+    drop(tensor);
     // A vector does not keep itself.
     assert!(share_root(&mut vec![1.0_f32].describe().unwrap(), None).is_none());
     // Of the same memory it keeps what came another way.

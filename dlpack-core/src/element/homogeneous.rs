@@ -245,6 +245,82 @@ mod tests {
         }
     }
 
+    /// Has a field that is not what it says.
+    struct AroundLiar(Liar);
+
+    impl Homogeneous for AroundLiar {
+        type Scalar = f32;
+        const TRAILING: Axes = Axes::of_array(2, Axes::NONE);
+
+        fn walk_fields<'a>(&'a self, walk: Walk<'a, f32>) -> Walk<'a, f32> {
+            walk.field(&self.0, describe_element_field::<Self, Liar>())
+        }
+
+        fn walk_fields_mut<'a>(&'a mut self, walk: WalkMut<'a, f32>) -> WalkMut<'a, f32> {
+            walk.field(&mut self.0, describe_element_field::<Self, Liar>())
+        }
+
+        fn build_from(source: &mut Source<'_, f32>) -> Self {
+            Self(source.next(describe_element_field::<Self, Liar>()))
+        }
+    }
+
+    #[test]
+    #[should_panic = "are not the value"]
+    fn a_field_cannot_lie_about_its_own_fields() {
+        AroundLiar::verify_values(&[AroundLiar(Liar {
+            inside: 0.0,
+            lies: true,
+        })]);
+    }
+
+    #[test]
+    #[should_panic = "are not the value"]
+    fn a_field_cannot_leave_bytes_out_before_they_are_written() {
+        AroundLiar::verify_values_mut(&mut [AroundLiar(Liar {
+            inside: 0.0,
+            lies: true,
+        })]);
+    }
+
+    /// Shows one field twice, and the other, which is not made of its scalar, not at all.
+    struct Twice {
+        shown: f32,
+        hidden: u32,
+    }
+
+    impl Homogeneous for Twice {
+        type Scalar = f32;
+        const TRAILING: Axes = Axes::of_array(2, Axes::NONE);
+
+        fn walk_fields<'a>(&'a self, walk: Walk<'a, f32>) -> Walk<'a, f32> {
+            walk.field(&self.shown, describe_element_field::<Self, f32>())
+                .field(&self.shown, describe_element_field::<Self, f32>())
+        }
+
+        fn walk_fields_mut<'a>(&'a mut self, walk: WalkMut<'a, f32>) -> WalkMut<'a, f32> {
+            walk.field(&mut self.shown, describe_element_field::<Self, f32>())
+        }
+
+        fn build_from(source: &mut Source<'_, f32>) -> Self {
+            Self {
+                shown: source.next(describe_element_field::<Self, f32>()),
+                hidden: 0,
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic = "are not the value"]
+    fn a_field_that_is_shown_twice_does_not_stand_for_another() {
+        let value = Twice {
+            shown: 0.0,
+            hidden: 7,
+        };
+        assert_eq!(value.hidden, 7);
+        Twice::verify_values(&[value]);
+    }
+
     #[test]
     #[should_panic = "are not the value"]
     fn a_value_cannot_lie_about_its_fields() {

@@ -171,6 +171,24 @@ mod tests {
     }
 
     #[test]
+    fn items_of_a_byte_and_64_axes_are_the_limits() {
+        let (tensor, _owner) = over(&[3], Some(&[2]), DataType::U8);
+        assert_eq!(tensor.unwrap().view().strides(), [2]);
+        let (tensor, _owner) = over(&[3], Some(&[2]), DataType::F4_E2M1FN);
+        let found = DataType::F4_E2M1FN;
+        assert_eq!(tensor.unwrap_err(), Error::UnknownDataType { found });
+        let axes = [1; 65];
+        let (tensor, _owner) = over(&axes[..64], Some(&axes[..64]), DataType::U8);
+        assert_eq!(tensor.unwrap().view().shape(), [1; 64]);
+        let (tensor, _owner) = over(&axes, Some(&axes), DataType::U8);
+        let error = Error::TooManyAxes {
+            found: 65,
+            most: 64,
+        };
+        assert_eq!(tensor.unwrap_err(), error);
+    }
+
+    #[test]
     fn what_is_wrong_is_refused_and_the_owner_dropped() {
         let many: Vec<isize> = [1; 65].into();
         type Case<'a> = (&'a [isize], Option<&'a [isize]>, DataType);
