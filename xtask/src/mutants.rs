@@ -3,10 +3,11 @@
 //! The bugs are those that cargo-mutants lists, which is installed where it is missing, and those of
 //! xtask/mutants/by-hand.txt. All of them are compiled into one program, each behind a switch, in a copy of the workspace.
 //! The tests first run without a bug, and say which places they reach; then each bug meets the tests that reach it.
-//! A run can be stopped: the next one goes on with what is left. It takes hours. What tests have noticed is listed in
-//! spec/mutants: commit it, and a run on another machine tries only the bugs of functions that changed since.
+//! A run can be stopped: the next one goes on with what is left. It takes hours. The verdicts are listed in
+//! spec/mutants: commit them, and a run on another machine tries only the bugs of functions that changed since.
 //! usage: `cargo xtask mutants core|derive|pyo3 [OPTIONS]`
-//!   --file WORD      only bugs of files whose path contains the word
+//!   --bug WORD       only bugs whose line in target/mutants/NAME/bugs.tsv contains the word, such as the path of a file
+//!   --again          also bugs that are known to be alive
 //!   --jobs N         how many bugs are tried at the same time; otherwise one for each core
 //!   --minutes N      start no bug after so many minutes
 //!   --seconds N      a quick pass: only the quickest tests that reach a bug, which together take so long; what these do not

@@ -12,6 +12,7 @@ use crate::list::{Kind, Mutant};
 use crate::plant::{Mode, Part, plant};
 
 /// A copy of the workspace, and how a package in it is built.
+#[derive(Clone)]
 pub struct Tree {
     pub root: PathBuf,
     /// Where cargo builds.
@@ -49,9 +50,9 @@ pub struct Garden {
 }
 
 impl Tree {
-    /// Copies what git knows of the workspace.
+    /// Copies the files that git knows of the workspace. A file that is the same stays as it is, so cargo does not build it again.
+    /// The sources of the package are left out if a build has written them with bugs: [`plant`](Self::plant) writes these.
     pub fn copy(&self, from: &Path) -> Result<()> {
-        let _ = fs::remove_dir_all(&self.root);
         let mut list = Command::new("git");
         list.args([
             "ls-files",
@@ -61,15 +62,35 @@ impl Tree {
             "--exclude-standard",
         ]);
         let output = list.current_dir(from).output().context("git")?;
-        for path in String::from_utf8(output.stdout)?
-            .split('\0')
-            .filter(|path| !path.is_empty())
-        {
+        let paths = String::from_utf8(output.stdout)?;
+        let paths: BTreeSet<&str> = paths.split('\0').filter(|path| !path.is_empty()).collect();
+        let sources = format!("{}/src/", self.package);
+        let has_bugs = self.root.join(&sources).join("planted.rs").exists();
+        for path in &paths {
             let (old, new) = (from.join(path), self.root.join(path));
-            fs::create_dir_all(new.parent().context("a folder")?)?;
+            let is_planted = has_bugs && path.starts_with(&sources) && new.exists();
             // What was removed and is not committed yet is listed all the same.
-            if old.is_file() {
-                fs::copy(old, new).with_context(|| path.to_owned())?;
+            if !old.is_file() || is_planted {
+                continue;
+            }
+            let text = fs::read(&old)?;
+            if fs::read(&new).is_ok_and(|known| known == text) {
+                continue;
+            }
+            fs::create_dir_all(new.parent().context("a folder")?)?;
+            fs::copy(old, new).with_context(|| (*path).to_owned())?;
+        }
+        self.remove_others(from, &paths)
+    }
+
+    /// Removes sources and tests that the workspace no longer has.
+    fn remove_others(&self, from: &Path, paths: &BTreeSet<&str>) -> Result<()> {
+        for (path, _) in texts(&self.root, &["rs", "py", "toml"])? {
+            let relative = path.strip_prefix(&self.root)?;
+            let is_known = paths.contains(&*relative.to_string_lossy());
+            let is_there = is_known && from.join(relative).is_file();
+            if !is_there && !relative.ends_with("src/planted.rs") {
+                fs::remove_file(path)?;
             }
         }
         Ok(())
@@ -147,17 +168,26 @@ impl Tree {
         fs::write(&path, text).with_context(|| file.to_owned())
     }
 
-    /// Plants all bugs that compile behind a switch, and gives the others.
-    pub fn plant(&self, sources: &Sources, all: &[Mutant]) -> Result<Garden> {
+    /// Plants all bugs that compile behind a switch, and gives the others; `unfit` are those that did not in an earlier run.
+    pub fn plant(
+        &self,
+        sources: &Sources,
+        all: &[Mutant],
+        mut unfit: BTreeMap<usize, String>,
+    ) -> Result<Garden> {
         let mut which: BTreeSet<usize> = (0..all.len()).collect();
-        let mut unfit = BTreeMap::new();
+        which.retain(|index| !unfit.contains_key(index));
         for round in 1..40 {
             let written = self.write(sources, all, &which, Mode::Switches)?;
             for index in written.unfit {
                 which.remove(&index);
                 unfit.insert(index, CONSTANT.to_owned());
             }
-            let errors = self.errors()?;
+            // A check is quick, and finds nearly all errors.
+            let mut errors = self.errors("check")?;
+            if errors.is_empty() {
+                errors = self.errors("build")?;
+            }
             println!(
                 "mutants: build {round}, {} bugs, {} errors",
                 which.len(),
@@ -199,7 +229,7 @@ impl Tree {
         which: &BTreeSet<usize>,
     ) -> Result<BTreeSet<usize>> {
         let parts = self.write(sources, all, which, Mode::Broken)?.parts;
-        let errors = self.errors()?;
+        let errors = self.errors("check")?;
         Ok(errors
             .iter()
             .flat_map(|error| error.about(&parts))
@@ -217,12 +247,12 @@ impl Tree {
         let mut which: BTreeSet<usize> = garden.places.keys().copied().collect();
         which.insert(index);
         self.write(sources, all, &which, Mode::Always(index))?;
-        Ok(self.errors()?.is_empty())
+        Ok(self.errors("check")?.is_empty())
     }
 
-    /// The errors of the package.
-    fn errors(&self) -> Result<Vec<Fault>> {
-        let mut build = self.cargo(&["build", "--quiet", "--message-format=json"]);
+    /// The errors of the package; `command` is `check` or `build`.
+    fn errors(&self, command: &str) -> Result<Vec<Fault>> {
+        let mut build = self.cargo(&[command, "--quiet", "--message-format=json"]);
         let output = build.stderr(Stdio::piped()).output()?;
         let mut faults = Vec::new();
         for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -237,7 +267,7 @@ impl Tree {
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success() || !faults.is_empty(),
-            "cargo build: {errors}"
+            "cargo {command}: {errors}"
         );
         Ok(faults)
     }

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::server::{Request, Server};
+use crate::watch::{Watch, end_group};
+
 /// One test, as it ran without a bug.
 #[derive(Clone, Debug)]
 pub struct Test {
@@ -21,7 +24,15 @@ pub struct Test {
     pub reached: BTreeSet<usize>,
 }
 
-/// Who runs the tests.
+/// What all tests did without a bug.
+#[derive(Default)]
+pub struct Measured {
+    pub tests: Vec<Test>,
+    /// The places that are reached before the first test begins. Bugs there need processes that start with them.
+    pub at_import: BTreeSet<usize>,
+}
+
+/// How tests are run.
 pub enum Runner {
     Pytest {
         python: PathBuf,
@@ -39,6 +50,8 @@ pub struct Judge {
     /// For what the tests write.
     pub scratch: PathBuf,
     pub jobs: usize,
+    /// Of each worker the process that forks for each bug.
+    pub servers: Mutex<HashMap<usize, Server>>,
 }
 
 /// No limit of processor time.
@@ -53,46 +66,83 @@ enum End {
 
 impl Judge {
     /// Runs every test without a bug. A test that fails then judges nothing.
-    pub fn measure(&self) -> Result<Vec<Test>> {
-        let measure = |group| match self.runner {
-            Runner::Pytest { .. } => self.measure_file(group),
-            Runner::Programs => self.measure_program(group),
+    pub fn measure(&self) -> Result<Measured> {
+        let mut measured = match &self.runner {
+            Runner::Pytest { .. } => self.measure_files()?,
+            Runner::Programs => self.measure_programs()?,
         };
+        ensure!(!measured.tests.is_empty(), "no test passes without a bug");
+        measured
+            .tests
+            .sort_by(|a, b| (a.group, &a.name).cmp(&(b.group, &b.name)));
+        Ok(measured)
+    }
+
+    fn measure_programs(&self) -> Result<Measured> {
         let found = Mutex::new(Vec::new());
         in_parallel(self.jobs, (0..self.groups.len()).collect(), |_, group| {
-            let tests = measure(group)?;
+            let tests = self.measure_program(group)?;
             found.lock().expect("no panic").extend(tests);
             Ok(())
         })?;
-        let mut tests = found.into_inner().expect("no panic");
-        ensure!(!tests.is_empty(), "no test passes without a bug");
-        tests.sort_by(|a, b| (a.group, &a.name).cmp(&(b.group, &b.name)));
-        Ok(tests)
+        Ok(Measured {
+            tests: found.into_inner().expect("no panic"),
+            at_import: BTreeSet::new(),
+        })
     }
 
-    fn measure_file(&self, group: usize) -> Result<Vec<Test>> {
-        let record = self.scratch.join(format!("reached-{group}"));
-        let _ = fs::remove_file(&record);
-        let mut pytest = self.command(group, UNLIMITED);
-        // One that fails does not end the others here.
-        pytest
-            .arg("--maxfail=100000")
-            .env("PLANTED_REACHED", &record);
-        self.run(
-            pytest,
-            &format!("measure-{group}"),
-            Duration::from_secs(1200),
+    fn measure_files(&self) -> Result<Measured> {
+        let record = |worker| self.scratch.join(format!("reached-{worker}"));
+        for worker in 0..self.jobs {
+            let _ = fs::remove_file(record(worker));
+        }
+        in_parallel(
+            self.jobs,
+            (0..self.groups.len()).collect(),
+            |worker, group| {
+                let file = self.groups[group].0.to_string_lossy();
+                let request = Request {
+                    number: 0,
+                    processor_seconds: 0,
+                    file: &file,
+                    tests: &[],
+                    log: self.scratch.join(format!("measure-{group}")),
+                };
+                self.in_server(
+                    request,
+                    worker,
+                    Some(record(worker)),
+                    Duration::from_secs(1200),
+                )?;
+                Ok(())
+            },
         )?;
-        let mut at_import = BTreeSet::new();
+        // From now on with bugs.
+        self.servers.lock().expect("no panic").clear();
+        let mut measured = Measured::default();
+        for worker in 0..self.jobs {
+            let text = fs::read_to_string(record(worker)).unwrap_or_default();
+            self.read_record(&text, &mut measured)?;
+        }
+        for test in &mut measured.tests {
+            test.reached.extend(&measured.at_import);
+        }
+        Ok(measured)
+    }
+
+    /// Reads what the plugin and the switches have recorded.
+    fn read_record(&self, text: &str, measured: &mut Measured) -> Result<()> {
         let mut reached = BTreeSet::new();
-        let mut tests = Vec::new();
-        let text = fs::read_to_string(&record).context("the switches recorded nothing")?;
+        let mut is_at_import = true;
         for line in text.lines() {
             let (sign, words) = line.split_once(' ').unwrap_or((line, ""));
             match sign {
+                "R" if is_at_import => drop(measured.at_import.insert(words.parse()?)),
                 "R" => drop(reached.insert(words.parse()?)),
-                "T" if at_import.is_empty() => at_import = std::mem::take(&mut reached),
-                "T" => reached.clear(),
+                "T" => {
+                    is_at_import = false;
+                    reached.clear();
+                }
                 "D" => {
                     let mut words = words.splitn(3, ' ');
                     let seconds = words.next().context("seconds")?.parse()?;
@@ -102,9 +152,12 @@ impl Judge {
                         println!("mutants: without a bug {name} fails, so it judges nothing");
                     }
                     if outcome == "passed" {
-                        tests.push(Test {
+                        let file = name.split("::").next().unwrap_or_default();
+                        let is_of = |group: &(PathBuf, PathBuf)| group.0.ends_with(file);
+                        let group = self.groups.iter().position(is_of);
+                        measured.tests.push(Test {
+                            group: group.context("a test of an unknown file")?,
                             name,
-                            group,
                             seconds,
                             reached: std::mem::take(&mut reached),
                         });
@@ -113,10 +166,7 @@ impl Judge {
                 _ => {}
             }
         }
-        for test in &mut tests {
-            test.reached.extend(&at_import);
-        }
-        Ok(tests)
+        Ok(())
     }
 
     fn measure_program(&self, group: usize) -> Result<Vec<Test>> {
@@ -157,26 +207,16 @@ impl Judge {
         matches!(self.runner, Runner::Pytest { .. })
     }
 
-    /// Starts the tests of a group.
+    /// A command that runs the tests of a group.
     fn command(&self, group: usize, processor_seconds: &str) -> Command {
         let (what, folder) = &self.groups[group];
         match &self.runner {
             Runner::Pytest { python, path } => {
                 let mut pytest = limited(python, processor_seconds);
-                pytest.args([
-                    "-m",
-                    "pytest",
-                    "-x",
-                    "-q",
-                    "-rfE",
-                    "--tb=no",
-                    "-p",
-                    "no:cacheprovider",
-                ]);
-                pytest
-                    .args(["-p", "planted_tests", "--rootdir"])
-                    .arg(folder)
-                    .arg(what);
+                pytest.args(
+                    "-m pytest -x -q -rfE --tb=no -p no:cacheprovider -p planted_tests".split(' '),
+                );
+                pytest.arg("--rootdir").arg(folder).arg(what);
                 pytest.env("PYTHONPATH", path).current_dir(folder);
                 pytest
             }
@@ -190,17 +230,67 @@ impl Judge {
         }
     }
 
+    /// Starts a process that collects all tests; with `record`, its children record there which places they reach.
+    fn start_server(&self, worker: usize, record: Option<&Path>) -> Result<Server> {
+        let mut command = self.command(0, UNLIMITED);
+        command.args(self.groups[1..].iter().map(|group| &group.0));
+        command.args(["-s", "-o", "faulthandler_timeout=0"]);
+        if let Some(record) = record {
+            // A test that fails does not end the others of its file.
+            command
+                .arg("--maxfail=100000")
+                .env("PLANTED_REACHED", record);
+        }
+        Server::start(command, &self.scratch.join(format!("server-{worker}")))
+    }
+
+    /// Runs tests in a child of the server of this worker, which is started if there is none.
+    fn in_server(
+        &self,
+        request: Request<'_>,
+        worker: usize,
+        record: Option<PathBuf>,
+        limit: Duration,
+    ) -> Result<End> {
+        let server = self.servers.lock().expect("no panic").remove(&worker);
+        let mut server = match server {
+            Some(server) => server,
+            None => self.start_server(worker, record.as_deref())?,
+        };
+        let status = server.run(&request, limit)?;
+        self.servers
+            .lock()
+            .expect("no panic")
+            .insert(worker, server);
+        ensure!(status != Some(5), "pytest found none of the tests");
+        Ok(match status {
+            None => End::Failed("too long".to_owned()),
+            Some(0) => End::Passed,
+            Some(status) => End::Failed(
+                failed(&request.log).unwrap_or_else(|| format!("ended: status {status}")),
+            ),
+        })
+    }
+
     /// Whether one of these tests notices the bug with this number; `worker` is which of those that run beside each other.
-    pub fn notices(&self, number: usize, tests: &[&Test], worker: usize) -> Result<Option<String>> {
+    ///
+    /// `from_start`: the bug is there when the process starts, not only in a fork of one without it.
+    pub fn notices(
+        &self,
+        number: usize,
+        tests: &[&Test],
+        from_start: bool,
+        worker: usize,
+    ) -> Result<Option<String>> {
         // The quick ones first: most bugs are noticed by nearly any test that reaches them.
-        let (mut begin, mut most) = (0, 2.0);
+        let (mut begin, mut most) = (0, 0.5);
         while begin < tests.len() {
             let (mut end, mut seconds) = (begin, 0.0);
             while end < tests.len() && (end == begin || seconds + tests[end].seconds <= most) {
                 seconds += tests[end].seconds;
                 end += 1;
             }
-            if let Some(by) = self.batch(number, &tests[begin..end], seconds, worker)? {
+            if let Some(by) = self.batch(number, &tests[begin..end], seconds, from_start, worker)? {
                 return Ok(Some(by));
             }
             (begin, most) = (end, most * 8.0);
@@ -213,6 +303,7 @@ impl Judge {
         number: usize,
         tests: &[&Test],
         seconds: f64,
+        from_start: bool,
         worker: usize,
     ) -> Result<Option<String>> {
         let mut groups: Vec<usize> = Vec::new();
@@ -221,9 +312,24 @@ impl Judge {
                 groups.push(test.group);
             }
         }
-        let limit = Duration::from_secs_f64(40.0 + 10.0 * seconds);
-        let processor_seconds = format!("{:.0}", 5.0 + 4.0 * seconds);
+        let limit = Duration::from_secs_f64(300.0 + 40.0 * seconds);
+        let processor_seconds = (5.0 + 4.0 * seconds).round();
         let log = format!("worker-{worker}");
+        if matches!(self.runner, Runner::Pytest { .. }) && !from_start {
+            let names: Vec<_> = tests.iter().map(|test| &*test.name).collect();
+            let request = Request {
+                number,
+                processor_seconds: processor_seconds as u64,
+                file: "",
+                tests: &names,
+                log: self.scratch.join(log),
+            };
+            return Ok(match self.in_server(request, worker, None, limit)? {
+                End::Passed => None,
+                End::Failed(by) => Some(by),
+            });
+        }
+        let processor_seconds = processor_seconds.to_string();
         // One process for all files; programs can only run one after another.
         let processes: Vec<Vec<usize>> = match self.runner {
             Runner::Pytest { .. } => vec![groups],
@@ -254,7 +360,7 @@ impl Judge {
         Ok(None)
     }
 
-    /// Runs a process of tests, and ends it and all that it started when it takes too long.
+    /// Runs a process of tests, and ends it and all that it started if it takes too long or does nothing.
     fn run(&self, mut command: Command, log: &str, limit: Duration) -> Result<End> {
         let path = self.scratch.join(log);
         let file = fs::File::create(&path)?;
@@ -266,22 +372,18 @@ impl Judge {
             .process_group(0)
             .spawn()
             .context("cannot start the tests")?;
-        let end = Instant::now() + limit;
+        let mut watch = Watch::new(child.id(), limit);
         let status = loop {
             if let Some(status) = child.try_wait()? {
                 break Some(status);
             }
-            if Instant::now() > end {
+            std::thread::sleep(watch.pause());
+            if watch.is_over() {
                 break None;
             }
-            std::thread::sleep(Duration::from_millis(10));
         };
         // The process group is our own child's; whatever is left of it ends.
-        let group = format!("-{}", child.id());
-        let _ = Command::new("kill")
-            .args(["-KILL", "--", &group])
-            .stderr(Stdio::null())
-            .status();
+        end_group(child.id());
         let Some(status) = status else {
             child.wait()?;
             return Ok(End::Failed("too long".to_owned()));

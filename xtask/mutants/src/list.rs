@@ -114,7 +114,7 @@ fn listed(program: &Path, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
             start,
             end,
             kind,
-            replacement: text_of(&mutant["replacement"])?,
+            replacement: with_paths(&text_of(&mutant["replacement"])?),
             stamp: hash(body),
             file,
         })
@@ -122,6 +122,38 @@ fn listed(program: &Path, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
     let mut mutants: Vec<Mutant> = mutants.collect::<Result<_>>()?;
     number_equal_keys(&mut mutants);
     Ok(mutants)
+}
+
+/// The names of `std` in a bug with their paths: a crate without `std` has them under no other.
+fn with_paths(replacement: &str) -> String {
+    let paths = [
+        ("vec![", "vec!["),
+        ("Vec::", "vec::Vec::"),
+        ("Box::", "boxed::Box::"),
+        ("String::", "string::String::"),
+        ("::std::", ""),
+    ];
+    let (mut text, mut rest) = (String::new(), replacement);
+    while let Some(next) = rest.chars().next() {
+        let is_begin =
+            !text.ends_with(|before: char| before.is_alphanumeric() || "_:".contains(before));
+        let found = paths
+            .iter()
+            .find(|(name, _)| is_begin && rest.starts_with(name));
+        let taken = match found {
+            Some((name, path)) => {
+                text.push_str("crate::planted::std::");
+                text.push_str(path);
+                name.len()
+            }
+            None => {
+                text.push(next);
+                next.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    text
 }
 
 /// Tells bugs apart that have the same description, such as two operators of one function.
@@ -260,6 +292,17 @@ mod tests {
             "dlpack-pyo3",
         );
         assert!(package.unwrap().is_empty(), "it is of another package");
+    }
+
+    #[test]
+    fn names_of_std_get_their_paths() {
+        let std = "crate::planted::std::";
+        assert_eq!(
+            with_paths("Ok((Vec::leak(vec![1]), ::std::iter::empty(), MyBox::new(Box::new(0))))"),
+            format!(
+                "Ok(({std}vec::Vec::leak({std}vec![1]), {std}iter::empty(), MyBox::new({std}boxed::Box::new(0))))"
+            )
+        );
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! | `build` | the copy of the workspace; which bugs compile |
 //! | `tests` | how the tests of each package are built and found |
 //! | `judge` | which places each test reaches, and whether a test notices a bug |
+//! | `server` | a process of pytest that forks for each bug |
+//! | `watch` | how long a process of tests may take |
 //! | `outcome` | the verdicts, and their table |
 //! | `planted.rs`, `planted_tests.py` | the switch itself, and the plugin of pytest: neither is part of this program |
 
@@ -17,25 +19,29 @@ mod judge;
 mod list;
 mod outcome;
 mod plant;
+mod server;
 mod tests;
+mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::build::{CONSTANT, Garden, Sources, Tree};
-use crate::judge::{Judge, Test, in_parallel, who_reaches};
-use crate::list::{Mutant, hash, mutants};
-use crate::outcome::{Outcomes, Verdict};
+use crate::judge::{Judge, Measured, Test, in_parallel, who_reaches};
+use crate::list::{Mutant, mutants};
+use crate::outcome::{Outcomes, Verdict, has_unsafe};
 
 const BY_HAND: &str = include_str!("../by-hand.txt");
 
 struct Options {
-    /// Only bugs of files whose path contains this.
-    file: String,
+    /// Only bugs whose line in `bugs.tsv` contains this.
+    bug: String,
+    /// Also bugs that are known to be alive.
+    again: bool,
     /// Without the test files whose names contain one of these.
     without: Vec<String>,
     /// Tests of so many seconds are enough for a bug.
@@ -65,7 +71,8 @@ fn main() -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, Into::into);
     let without: String = args.opt_value_from_str("--without")?.unwrap_or_default();
     let options = Options {
-        file: args.opt_value_from_str("--file")?.unwrap_or_default(),
+        bug: args.opt_value_from_str("--bug")?.unwrap_or_default(),
+        again: args.contains("--again"),
         without: without.split_whitespace().map(str::to_owned).collect(),
         seconds: args
             .opt_value_from_str("--seconds")?
@@ -107,21 +114,28 @@ impl Session {
             package: package.clone(),
             words: words.iter().map(|word| (*word).to_owned()).collect(),
         };
-        fs::create_dir_all(&folder)?;
-        tree.copy(Path::new(&variable("MUTANTS_ROOT")?))?;
-        let sources = tree.sources()?;
+        let root = PathBuf::from(variable("MUTANTS_ROOT")?);
+        // The bugs are listed in a copy without any.
+        let original = Tree {
+            root: folder.join("original"),
+            ..tree.clone()
+        };
+        for tree in [&tree, &original] {
+            fs::create_dir_all(&tree.root)?;
+            tree.copy(&root)?;
+        }
+        let sources = original.sources()?;
         let program = PathBuf::from(variable("MUTANTS_PROGRAM")?);
-        let mutants = mutants(&program, &tree.root, &package, BY_HAND)?;
+        let mutants = mutants(&program, &original.root, &package, BY_HAND)?;
         // Who wants to look at a bug sets PLANTED to its number and runs a test.
         let line = |(index, mutant): (usize, &Mutant)| {
             format!("{}\t{}\n", plant::number(index), mutant.key)
         };
         let lines: String = mutants.iter().enumerate().map(line).collect();
         fs::write(folder.join("bugs.tsv"), lines)?;
-        let record = Path::new(&variable("MUTANTS_ROOT")?).join("spec/mutants");
+        let record = root.join("spec/mutants");
         let outcomes = Outcomes::open(
             folder.join("outcomes.tsv"),
-            stamp(&tree, &target)?,
             record.join(format!("{target}.txt")),
         )?;
         Ok(Self {
@@ -135,7 +149,7 @@ impl Session {
     }
 
     fn is_wanted(&self, index: usize) -> bool {
-        self.mutants[index].file.contains(&self.options.file)
+        self.mutants[index].key.contains(&self.options.bug)
     }
 
     /// Whether all tests are run that may notice a bug.
@@ -148,16 +162,18 @@ impl Session {
     }
 
     fn run(&self) -> Result<()> {
-        let garden = self.tree.plant(&self.sources, &self.mutants)?;
+        let unfit = self.outcomes.unfit(&self.mutants);
+        let garden = self.tree.plant(&self.sources, &self.mutants, unfit)?;
         self.remember_unfit(&garden)?;
         let judge = self.judge()?;
         let clock = Instant::now();
-        let tests = judge.measure()?;
-        println!("mutants: {} tests, in {:.0?}", tests.len(), clock.elapsed());
-        let unreached = self.run_reached(&garden, &judge, &tests)?;
+        let measured = judge.measure()?;
+        let count = measured.tests.len();
+        println!("mutants: {count} tests, in {:.0?}", clock.elapsed());
+        let unreached = self.run_reached(&garden, &judge, &measured)?;
         if self.is_whole() {
             self.look_for_unreached(&unreached)?;
-            self.run_alone(&garden, &judge, &tests)?;
+            self.run_alone(&garden, &judge, &measured.tests)?;
         }
         Ok(())
     }
@@ -196,15 +212,19 @@ impl Session {
         &self,
         garden: &Garden,
         judge: &Judge,
-        tests: &[Test],
+        measured: &Measured,
     ) -> Result<BTreeSet<usize>> {
+        let tests = &measured.tests;
         let mut by_place: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, test) in tests.iter().enumerate() {
             for &place in &test.reached {
                 by_place.entry(place).or_default().push(index);
             }
         }
-        let is_open = |index: &usize| self.outcomes.of(&self.mutants[*index]).is_none();
+        let is_open = |index: &usize| match self.outcomes.of(&self.mutants[*index]) {
+            None => true,
+            Some((verdict, _)) => self.options.again && verdict.is_alive(),
+        };
         let open = garden
             .places
             .keys()
@@ -213,12 +233,20 @@ impl Session {
         let (mut work, unreached): (Vec<_>, Vec<_>) = open
             .filter(is_open)
             .partition(|index| by_place.contains_key(&garden.places[index]));
-        // The cheap ones first: an interrupted run has then judged most bugs.
-        let seconds = |index: &usize| -> f64 {
+        // Files with `unsafe` code first, and in each half what is cheap: an interrupted run has then judged most bugs.
+        let rank = |index: &usize| {
             let reaching = &by_place[&garden.places[index]];
-            reaching.iter().map(|&test| tests[test].seconds).sum()
+            let seconds: f64 = reaching.iter().map(|&test| tests[test].seconds).sum();
+            (
+                !has_unsafe(&self.sources[&self.mutants[*index].file]),
+                seconds,
+            )
         };
-        work.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        work.sort_by(|a, b| {
+            rank(a)
+                .partial_cmp(&rank(b))
+                .expect("no test takes NaN seconds")
+        });
         let count = work.len();
         println!(
             "mutants: {count} to run, {} more that no test reaches",
@@ -234,12 +262,13 @@ impl Session {
                 let (mutant, clock) = (&self.mutants[index], Instant::now());
                 let place = garden.places[&index];
                 let mut chosen = who_reaches(tests, &by_place, place, judge.runs_files());
+                let from_start = measured.at_import.contains(&place);
                 let mut left = self.options.seconds;
                 chosen.retain(|test| {
                     left -= test.seconds;
                     left > 0.0
                 });
-                let by = judge.notices(plant::number(index), &chosen, worker)?;
+                let by = judge.notices(plant::number(index), &chosen, from_start, worker)?;
                 let verdict = by.as_ref().map_or(Verdict::Alive, |_| Verdict::Noticed);
                 let why = by.unwrap_or_else(|| format!("{} tests", chosen.len()));
                 println!(
@@ -297,7 +326,7 @@ impl Session {
                 .tree
                 .plant_alone(&self.sources, &self.mutants, garden, index)?;
             let (verdict, why) = if compiles && tests::build(&self.target, &self.tree).is_ok() {
-                match judge.notices(0, &tests, 0)? {
+                match judge.notices(0, &tests, true, 0)? {
                     Some(by) => (Verdict::Noticed, by),
                     None => (Verdict::Alive, format!("{} tests", tests.len())),
                 }
@@ -318,26 +347,9 @@ impl Session {
         let wanted = self
             .mutants
             .iter()
-            .filter(|mutant| mutant.file.contains(&self.options.file));
+            .filter(|mutant| mutant.key.contains(&self.options.bug));
         self.outcomes.table(&self.sources, wanted)
     }
-}
-
-/// Stands for the sources of a package and its tests.
-fn stamp(tree: &Tree, target: &str) -> Result<u64> {
-    let folders: &[&str] = match target {
-        "pyo3" => &["dlpack-pyo3", "dlpack-core/src"],
-        "core" => &["dlpack-core", "dlpack-derive/src"],
-        _ => &["dlpack-derive"],
-    };
-    let mut stamp = String::new();
-    for folder in folders {
-        for (path, text) in build::texts(&tree.root.join(folder), &["rs", "py"])? {
-            let path = path.strip_prefix(&tree.root)?.display();
-            stamp.push_str(&format!("{path} {}\n", hash(&text)));
-        }
-    }
-    Ok(hash(&stamp))
 }
 
 /// Errors of a value that has another type, lacks a trait or is not there, and of a `match` with too few arms: these are the

@@ -37,18 +37,15 @@ const WORDS: [(Verdict, &str); 5] = [
 
 pub struct Outcomes {
     path: PathBuf,
-    /// Stands for the text of the whole package and its tests.
-    stamp: u64,
     known: Mutex<HashMap<String, Known>>,
-    /// The list in the repository, of the [`fingerprint`]s of the bugs that a test noticed.
+    /// The list in the repository: the [`fingerprint`] of each bug with a verdict.
     record: PathBuf,
-    recorded: BTreeSet<String>,
+    recorded: BTreeMap<String, Verdict>,
 }
 
 #[derive(Clone)]
 struct Known {
     function: u64,
-    package: u64,
     verdict: Verdict,
     why: String,
 }
@@ -58,80 +55,112 @@ fn fingerprint(mutant: &Mutant) -> String {
     format!("{:016x}", hash(&format!("{} {}", mutant.stamp, mutant.key)))
 }
 
+/// Whether a file has `unsafe` code.
+pub fn has_unsafe(source: &str) -> bool {
+    let words = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern"];
+    words.iter().any(|word| source.contains(word))
+}
+
+impl Verdict {
+    pub fn is_alive(self) -> bool {
+        matches!(self, Self::Alive | Self::Unreached)
+    }
+
+    fn parse(word: &str) -> Result<Self> {
+        let found = WORDS.iter().find(|found| found.1 == word);
+        Ok(found.with_context(|| format!("`{word}` is no verdict"))?.0)
+    }
+
+    fn word(self) -> &'static str {
+        let found = WORDS.iter().find(|found| found.0 == self);
+        found.expect("all are there").1
+    }
+}
+
 impl Outcomes {
-    pub fn open(path: PathBuf, stamp: u64, record: PathBuf) -> Result<Self> {
+    pub fn open(path: PathBuf, record: PathBuf) -> Result<Self> {
         let mut known = HashMap::new();
         for line in fs::read_to_string(&path).unwrap_or_default().lines() {
             let words: Vec<_> = line.split('\t').collect();
-            let [function, package, verdict, key, why] = words[..] else {
+            let [function, verdict, key, why] = words[..] else {
                 continue;
             };
-            let found = WORDS.iter().find(|(_, word)| *word == verdict);
-            let verdict = found.context("an outcome of another version")?.0;
-            let (function, package, why) = (function.parse()?, package.parse()?, why.to_owned());
+            let (function, verdict) = (function.parse()?, Verdict::parse(verdict)?);
+            let why = why.to_owned();
             known.insert(
                 key.to_owned(),
                 Known {
                     function,
-                    package,
                     verdict,
                     why,
                 },
             );
         }
-        let recorded = fs::read_to_string(&record).unwrap_or_default();
+        let mut recorded = BTreeMap::new();
+        for line in fs::read_to_string(&record).unwrap_or_default().lines() {
+            let (bug, word) = line.split_once(' ').unwrap_or((line, "noticed"));
+            recorded.insert(bug.to_owned(), Verdict::parse(word)?);
+        }
         Ok(Self {
             path,
-            stamp,
             known: Mutex::new(known),
             record,
-            recorded: recorded.lines().map(str::to_owned).collect(),
+            recorded,
         })
     }
 
-    /// Writes the list in the repository. Bugs of functions that have changed or are gone leave it.
+    /// Writes the list in the repository, without bugs of functions that have changed or are gone. What was noticed, which is most
+    /// of it, has no word.
     pub fn write_record(&self, mutants: &[Mutant]) -> Result<()> {
-        let is_noticed = |mutant: &&Mutant| matches!(self.of(mutant), Some((Verdict::Noticed, _)));
-        let noticed: BTreeSet<_> = mutants.iter().filter(is_noticed).map(fingerprint).collect();
-        let lines: String = noticed.iter().map(|line| format!("{line}\n")).collect();
+        let line = |mutant: &Mutant| {
+            let (bug, verdict) = (fingerprint(mutant), self.of(mutant)?.0);
+            Some(match verdict {
+                Verdict::Noticed => format!("{bug}\n"),
+                other => format!("{bug} {}\n", other.word()),
+            })
+        };
+        let lines: BTreeSet<_> = mutants.iter().filter_map(line).collect();
         fs::create_dir_all(self.record.parent().expect("a file in a folder"))?;
-        Ok(fs::write(&self.record, lines)?)
+        Ok(fs::write(
+            &self.record,
+            lines.into_iter().collect::<String>(),
+        )?)
     }
 
-    /// What is known of a bug: that it was noticed, while its function is the same; all else, while everything is.
+    /// What is known of a bug, while its function is the same.
     pub fn of(&self, mutant: &Mutant) -> Option<(Verdict, String)> {
-        if self.recorded.contains(&fingerprint(mutant)) {
-            return Some((Verdict::Noticed, "recorded".to_owned()));
-        }
         let known = self.known.lock().expect("no panic");
-        let found = known.get(&mutant.key)?;
-        let holds = found.package == self.stamp || found.verdict == Verdict::Noticed;
-        (holds && found.function == mutant.stamp).then(|| (found.verdict, found.why.clone()))
+        let found = known.get(&mutant.key);
+        if let Some(found) = found.filter(|found| found.function == mutant.stamp) {
+            return Some((found.verdict, found.why.clone()));
+        }
+        let recorded = self.recorded.get(&fingerprint(mutant))?;
+        Some((*recorded, "recorded".to_owned()))
+    }
+
+    /// The bugs that did not compile behind a switch in an earlier run, which are not compiled again.
+    pub fn unfit(&self, mutants: &[Mutant]) -> BTreeMap<usize, String> {
+        let unfit = |(index, mutant): (usize, &Mutant)| match self.of(mutant)? {
+            (Verdict::Uncompiled | Verdict::Pending, why) => Some((index, why)),
+            _ => None,
+        };
+        mutants.iter().enumerate().filter_map(unfit).collect()
     }
 
     pub fn add(&self, mutant: &Mutant, verdict: Verdict, why: &str) -> Result<()> {
-        let word = WORDS
-            .iter()
-            .find(|found| found.0 == verdict)
-            .expect("all are there")
-            .1;
+        let (function, word) = (mutant.stamp, verdict.word());
         let why = why.replace(['\t', '\n'], " ");
+        let line = format!("{function}\t{word}\t{}\t{why}\n", mutant.key);
         let mut known = self.known.lock().expect("no panic");
-        let line = format!(
-            "{}\t{}\t{word}\t{}\t{why}\n",
-            mutant.stamp, self.stamp, mutant.key
-        );
         let file = fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(&self.path);
         file?.write_all(line.as_bytes())?;
-        let (function, package) = (mutant.stamp, self.stamp);
         known.insert(
             mutant.key.clone(),
             Known {
                 function,
-                package,
                 verdict,
                 why,
             },
@@ -151,9 +180,7 @@ impl Outcomes {
         let mut alive = String::new();
         for mutant in mutants {
             let verdict = self.of(mutant);
-            let source = &sources[&mutant.file];
-            let words = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern"];
-            let is_unsafe = words.iter().any(|word| source.contains(word));
+            let is_unsafe = has_unsafe(&sources[&mutant.file]);
             let kind = if is_unsafe {
                 &mut with_unsafe
             } else {
@@ -248,8 +275,8 @@ mod tests {
             stamp,
         };
         let record = path.with_extension("record");
-        let open = |stamp| Outcomes::open(path.clone(), stamp, record.clone()).unwrap();
-        let first = open(1);
+        let open = || Outcomes::open(path.clone(), record.clone()).unwrap();
+        let first = open();
         first
             .add(&mutant("seen", 5), Verdict::Noticed, "by\ta test")
             .unwrap();
@@ -257,15 +284,12 @@ mod tests {
             .add(&mutant("lives", 5), Verdict::Alive, "3 tests")
             .unwrap();
         let verdict = |outcomes: &Outcomes, key, stamp| Some(outcomes.of(&mutant(key, stamp))?.0);
-        for outcomes in [&first, &open(1)] {
+        for outcomes in [&first, &open()] {
             assert_eq!(verdict(outcomes, "seen", 5), Some(Verdict::Noticed));
+            assert_eq!(verdict(outcomes, "seen", 6), None);
             assert_eq!(verdict(outcomes, "lives", 5), Some(Verdict::Alive));
+            assert_eq!(verdict(outcomes, "lives", 6), None);
         }
-        // A test was added: what lives is tried again. A function was changed: so is what was noticed.
-        let changed = open(2);
-        assert_eq!(verdict(&changed, "seen", 5), Some(Verdict::Noticed));
-        assert_eq!(verdict(&changed, "lives", 5), None);
-        assert_eq!(verdict(&changed, "seen", 6), None);
         let sources = Sources::from([("a.rs".to_owned(), "unsafe { f() }".to_owned())]);
         let mutants = [mutant("seen", 5), mutant("lives", 5), mutant("other", 5)];
         let table = first.table(&sources, mutants.iter()).unwrap();
@@ -277,15 +301,18 @@ mod tests {
         // On another machine only the record is known, of the functions that are the same.
         let changed = mutant("changed", 5);
         first.add(&changed, Verdict::Noticed, "").unwrap();
+        let text = mutant("text", 5);
+        first.add(&text, Verdict::Uncompiled, "E0277").unwrap();
         let [seen, lives] = ["seen", "lives"].map(|key| mutant(key, 5));
         first
-            .write_record(&[seen, lives, mutant("changed", 6)])
+            .write_record(&[seen, lives, mutant("changed", 6), text])
             .unwrap();
         fs::remove_file(&path).unwrap();
-        let elsewhere = open(3);
+        let elsewhere = open();
         assert_eq!(verdict(&elsewhere, "seen", 5), Some(Verdict::Noticed));
         assert_eq!(verdict(&elsewhere, "seen", 6), None);
-        assert_eq!(verdict(&elsewhere, "lives", 5), None);
+        assert_eq!(verdict(&elsewhere, "lives", 5), Some(Verdict::Alive));
+        assert_eq!(verdict(&elsewhere, "text", 5), Some(Verdict::Uncompiled));
         assert_eq!(verdict(&elsewhere, "changed", 5), None);
         fs::remove_file(record).unwrap();
     }

@@ -11,7 +11,8 @@
     reason = "this file is no part of the crate"
 )]
 
-extern crate std;
+/// For bugs too: a crate without `std` finds a `Vec` here.
+pub(crate) extern crate std;
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::io::Write as _;
@@ -82,6 +83,12 @@ extern "C" fn read_variables() {
     } else {
         ON.store(number().unwrap_or(0), Relaxed);
     }
+}
+
+/// Turns on the bug with this number, in a process that was forked from one without a bug.
+#[unsafe(no_mangle)]
+pub extern "C" fn planted_choose(number: u32) {
+    ON.store(number, Relaxed);
 }
 
 /// Every place counts as not reached again.

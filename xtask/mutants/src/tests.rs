@@ -99,6 +99,7 @@ pub fn judge(target: &str, tree: &Tree, jobs: usize) -> Result<Judge> {
         groups,
         scratch: tree.scratch(),
         jobs,
+        servers: Default::default(),
     })
 }
 
