@@ -565,21 +565,21 @@ def test_allocation(shape, gil):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "expected"),
     [
-        prototype((2**40, 2**40)),
-        prototype((2**50,)),
-        prototype((-1,)),
-        prototype((3,), dtype=(99, 8, 1)),
-        prototype((3,), device=(2, 0)),
-        prototype((3,), ndim=-1),
-        prototype((3,), ndim=100000),
+        (prototype((2**40, 2**40)), b"BufferError"),
+        (prototype((2**50,)), b"MemoryError"),
+        (prototype((-1,)), b"BufferError"),
+        (prototype((3,), dtype=(99, 8, 1)), b"BufferError"),
+        (prototype((3,), device=(2, 0)), b"BufferError"),
+        (prototype((3,), ndim=-1), b"BufferError"),
+        (prototype((3,), ndim=100000), b"BufferError"),
     ],
     ids=["overflow", "too much", "negative", "dtype", "device", "negative rank", "rank"],
 )
 @pytest.mark.parametrize("set_error", [True, False])
 @pytest.mark.parametrize("gil", [True, False])
-def test_allocation_that_fails(bad, set_error, gil):
+def test_allocation_that_fails(bad, expected, set_error, gil):
     """XAP-22, XAP-23, fault 63: SetError is called exactly when it fails, if there is one; nothing is set in Python."""
     out = c.c_void_p()
     status, said = capi.Exchange(p.Probe).allocate(bad, out, set_error, gil)
@@ -588,7 +588,7 @@ def test_allocation_that_fails(bad, set_error, gil):
     if set_error:
         ((context, kind, message),) = said
         assert context == 0x5EED
-        assert kind in (b"MemoryError", b"BufferError", b"ValueError", b"NotImplementedError")
+        assert kind == expected
         assert message
 
 

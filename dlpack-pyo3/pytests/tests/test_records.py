@@ -149,11 +149,11 @@ def test_what_is_no_array_is_refused(thing):
 
 
 def test_another_rank_is_refused():
-    with pytest.raises(TypeError, match=r"of shape \(_,\), found one of shape \(2, 3\)"):
+    with pytest.raises(TypeError, match=r"of shape \(_,\), found one of shape \(2, 3\)$"):
         p.on_records("Trade", "read", filled(TRADE, 6).reshape(2, 3))
-    with pytest.raises(TypeError, match=r"of shape \(_,\), found one of shape \(\)"):
+    with pytest.raises(TypeError, match=r"of shape \(_,\), found one of shape \(\)$"):
         p.on_records("Trade", "read", filled(TRADE, 6)[0])
-    with pytest.raises(TypeError, match=r"of shape \(_, _\), found one of shape \(6,\)"):
+    with pytest.raises(TypeError, match=r"of shape \(_, _\), found one of shape \(6,\)$"):
         p.on_records("Trade", "matrix", filled(TRADE, 6))
 
 
@@ -171,6 +171,8 @@ def test_what_is_read_only_is_not_written():
     for thing in array, memoryview(array), bytes(array), array[1]:
         with pytest.raises(TypeError, match="read-only|shape"):
             p.on_records("Trade", "update", thing)
+    with pytest.raises(TypeError, match="to write to, found a read-only one; pass a copy of it$"):
+        p.on_records("Trade", "update", array)
     assert array.tobytes() == before
     # What NumPy would make of it is a copy.
     with pytest.raises(TypeError, match="read-only"):
