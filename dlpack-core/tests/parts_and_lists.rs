@@ -8,7 +8,7 @@ use dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY;
 use dlpack_core::array::View;
 use dlpack_core::binding::keep_by_root_of;
 use dlpack_core::import::FromList;
-use dlpack_core::{DLPack, Error, Loan, LoanMut, Managed, Parts, SharedBuffer};
+use dlpack_core::{DLPack, Error, FromDLPack, Loan, LoanMut, Managed, Parts, SharedBuffer};
 use made::{BOOL, Foreign, U8};
 
 /// DTY-02: all bytes of an array of `bool` are checked, also those of its last element.
@@ -24,6 +24,19 @@ fn the_last_byte_of_a_list_of_bools_is_checked() {
         let found = view.as_slice().map(<[_]>::len);
         assert_eq!(found, Err(Error::NotBool { found: 7 }), "byte {wrong}");
     }
+}
+
+/// A tensor that cannot be read leaves the vector that it would replace as it is, also if the vector has as many elements.
+#[test]
+fn a_vector_keeps_its_elements_if_their_replacement_fails() {
+    let mut bytes = [1_u8, 7];
+    let foreign = Foreign::new(bytes.as_mut_ptr(), BOOL, &[2]);
+    // SAFETY: a good tensor over `bytes`, which outlives it.
+    let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let mut kept = vec![false, true];
+    let error = kept.replace_by(managed).unwrap_err();
+    assert_eq!(error, Error::NotBool { found: 7 });
+    assert_eq!(kept, [false, true]);
 }
 
 /// A matrix type of another crate steps by elements, not by the numbers in them.

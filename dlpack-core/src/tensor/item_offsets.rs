@@ -373,3 +373,73 @@ fn to_bytes(units: i64, unit: usize) -> isize {
     let units = isize::try_from(units).unwrap_or(0);
     units.wrapping_mul(unit as isize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The offsets of numbers of four bytes.
+    fn numbers<'a>(shape: &'a [i64], strides: &'a [i64]) -> ItemOffsets<'a> {
+        ItemOffsets::new(shape, strides, 4)
+    }
+
+    #[test]
+    fn contiguous_items_are_one_run() {
+        let mut offsets = numbers(&[2, 3], &[3, 1]);
+        assert_eq!(offsets.contiguous_rest::<u32>(), Some(0));
+        assert_eq!(offsets.next_contiguous::<u32>(), Some((0, 6)));
+        assert!(offsets.are_contiguous(1) && !offsets.are_contiguous(2));
+        assert!(offsets.has_contiguous_runs(4) && !offsets.has_contiguous_runs(8));
+        assert!(offsets.has_runs_of::<u32>(24) && !offsets.has_runs_of::<u32>(25));
+        assert_eq!(offsets.step_of_long_runs(4), None, "no gaps");
+        offsets.next();
+        offsets.next();
+        assert_eq!(offsets.contiguous_rest::<u32>(), Some(8));
+        assert_eq!(offsets.next_contiguous::<u32>(), Some((8, 4)));
+        assert_eq!(offsets.contiguous_rest::<u16>(), None);
+    }
+
+    #[test]
+    fn rows_with_gaps_are_runs() {
+        let mut offsets = numbers(&[2, 3], &[5, 1]);
+        assert_eq!(offsets.contiguous_rest::<u32>(), None);
+        assert!(offsets.has_runs_of::<u32>(12) && !offsets.has_runs_of::<u32>(13));
+        assert!(!offsets.has_contiguous_runs(4), "the runs are short");
+        assert_eq!(offsets.next_run(), Some((0, 3)));
+        assert_eq!(offsets.next_contiguous::<u32>(), Some((20, 3)));
+        assert_eq!(offsets.contiguous_rest::<u32>(), Some(20));
+        assert_eq!(offsets.next_run(), Some((20, 3)));
+        assert_eq!(offsets.next_contiguous::<u32>(), None);
+        assert!(numbers(&[2, 16], &[20, 1]).has_contiguous_runs(4));
+        assert!(!numbers(&[2, 15], &[20, 1]).has_contiguous_runs(4));
+    }
+
+    #[test]
+    fn elements_of_several_numbers_are_contiguous_by_their_own_size() {
+        let offsets = numbers(&[4], &[2]);
+        assert!(offsets.are_contiguous(2) && offsets.has_runs_of::<[u32; 2]>(32));
+        assert!(!offsets.are_contiguous(1) && !offsets.has_runs_of::<u32>(4));
+        assert_eq!(offsets.contiguous_rest::<[u32; 2]>(), Some(0));
+        assert_eq!(offsets.contiguous_rest::<u32>(), None);
+        assert!(
+            numbers(&[1], &[7]).are_contiguous(1),
+            "one item has no step"
+        );
+    }
+
+    #[test]
+    fn long_runs_with_gaps_are_read_item_by_item() {
+        let step = |shape, strides| numbers(shape, strides).step_of_long_runs(4);
+        // A single run is long, however few items it has.
+        assert_eq!(step(&[4], &[2]), Some(8));
+        assert_eq!(step(&[4], &[-2]), Some(-8));
+        // Gaps that are smaller than a cache line.
+        assert_eq!(step(&[2, 16], &[100, 2]), Some(8));
+        assert_eq!(step(&[2, 15], &[100, 2]), None);
+        // Each item is on a cache line of its own.
+        assert_eq!(step(&[2, 256], &[100_000, 16]), Some(64));
+        assert_eq!(step(&[2, 255], &[100_000, 16]), None);
+        let of_size = |size| ItemOffsets::new(&[4], &[2], size).step_of_long_runs(size);
+        assert_eq!((of_size(16), of_size(24)), (Some(32), None));
+    }
+}
