@@ -37,7 +37,7 @@ pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
     let command = command.env("MUTANTS_PYTHON", run.venv.python());
     let command = command.env("PYO3_PYTHON", python);
     // As few cases as find most bugs; a campaign runs more.
-    let command = command.env("DLPACK_CASES", "1000");
+    let command = command.env("DLPACK_CASES", "300");
     Ok(command.env("DLPACK_SIMULATOR", &run.driver).run()?)
 }
 

@@ -313,7 +313,7 @@ impl Judge {
             }
         }
         let limit = Duration::from_secs_f64(300.0 + 40.0 * seconds);
-        let processor_seconds = (5.0 + 4.0 * seconds).round();
+        let processor_seconds = (3.0 + 4.0 * seconds).round();
         let log = format!("worker-{worker}");
         if matches!(self.runner, Runner::Pytest { .. }) && !from_start {
             let names: Vec<_> = tests.iter().map(|test| &*test.name).collect();
@@ -447,6 +447,9 @@ pub fn in_parallel<T: Send>(
     })
 }
 
+/// For how many seconds tests are run that do not reach a bug themselves.
+const OTHERS: f64 = 10.0;
+
 /// The tests that reach a place, then others in the processes of these; the quick ones first.
 pub fn who_reaches<'a>(
     tests: &'a [Test],
@@ -468,7 +471,11 @@ pub fn who_reaches<'a>(
         let others = tests
             .iter()
             .filter(|test| groups.contains(&test.group) && !test.reached.contains(&place));
-        chosen.extend(by_seconds(others.collect()));
+        let mut seconds = 0.0;
+        chosen.extend(by_seconds(others.collect()).into_iter().take_while(|test| {
+            seconds += test.seconds;
+            seconds < OTHERS
+        }));
     }
     chosen
 }
