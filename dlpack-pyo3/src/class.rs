@@ -15,6 +15,7 @@
 //! | `tensors` | attributes for the tensors of an object |
 //! | `arrays` | attributes for the tensors of an object, as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
+//! | `plain` | the class of objects that C code creates in a module without `Tensor` |
 //! | `iterable` | `__iter__` and `__len__`, for classes that declare them |
 //! | `hinted` | arguments and results of `Tensor` that are precise in type stubs only |
 //! | `index` | parses the index of `tensor[index]` |
@@ -30,6 +31,7 @@ mod index;
 mod iterable;
 mod numbers;
 pub(crate) mod pickle;
+mod plain;
 #[cfg(feature = "stubs")]
 mod producer;
 pub(crate) mod tensor;
@@ -46,7 +48,7 @@ use {crate::hints, pyo3::inspect::PyStaticExpr};
 
 use crate::class::pickle::{Pickles, Restore, restore_object};
 use crate::exchange::{self, Imports, ToPyObject, lookup::OwnTable};
-use crate::{class::tensor::Tensor, class::tensors::ExportsTensors};
+use crate::{class::plain::PlainTensor, class::tensors::ExportsTensors};
 use crate::{export::method, vtable::Exports};
 
 /// The methods of a class, as a class attribute: what `#[dlpack_pymethods]` defines, without a macro.
@@ -100,14 +102,14 @@ impl<T> Protocol<T> {
     where
         T: Imports,
     {
-        self.parts.import = Some(exchange::to_object_of::<T, Tensor>);
+        self.parts.import = Some(exchange::to_object_of::<T, PlainTensor>);
         self
     }
 
     /// `__iter__` and `__len__`, over the first axis.
     #[must_use]
     pub const fn iterable(mut self) -> Self {
-        self.parts.iterable = true;
+        self.parts.iterable = Some(iterable::define_iteration_methods);
         self
     }
 
@@ -160,7 +162,7 @@ pub struct Parts {
     tensors: Option<DefineAttributes>,
     import: Option<ToPyObject>,
     info: bool,
-    iterable: bool,
+    iterable: Option<DefineIteration>,
     /// The library of the arrays that the attributes return.
     arrays: Option<&'static str>,
     /// Attributes that are replaced: placeholders defined with PyO3, for type stubs.
@@ -169,6 +171,9 @@ pub struct Parts {
 
 /// Defines the methods of a class that is a tensor, and returns its exchange table.
 type DefineMethods = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyCapsule>>;
+
+/// Defines `__iter__` and `__len__`. A module links the code only if a class declares it.
+type DefineIteration = fn(&Bound<'_, PyType>, &[&str]) -> PyResult<()>;
 
 /// Defines an attribute for each tensor of a class, and returns their names.
 type DefineAttributes = for<'py> fn(&Bound<'py, PyType>, &Parts) -> PyResult<Bound<'py, PyTuple>>;
@@ -179,7 +184,7 @@ impl Parts {
         tensors: None,
         import: None,
         info: false,
-        iterable: false,
+        iterable: None,
         arrays: None,
         over: &[],
     };
@@ -201,7 +206,8 @@ fn define_tensor_methods<'py, T: Exports>(
     parts: &Parts,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let methods = method::MethodFunctions::for_class::<T>(parts.info);
-    let import = parts.import.unwrap_or(exchange::to_plain_object::<Tensor>);
+    let plain = exchange::to_plain_object::<PlainTensor>;
+    let import = parts.import.unwrap_or(plain);
     let buffers = buffer::BufferFunctions::for_tensor::<T>();
     let table = OwnTable::for_class::<T>(import);
     define_all(class, &methods, &buffers, table, parts)
@@ -217,8 +223,8 @@ fn define_all<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     methods.define_methods(class)?;
     array::define_array_method(class, parts.over)?;
-    if parts.iterable {
-        iterable::define_iteration_methods(class, parts.over)?;
+    if let Some(define_iteration) = parts.iterable {
+        define_iteration(class, parts.over)?;
     }
     buffers.define_on(class, parts.over)?;
     table.install_on_class(class)
@@ -332,7 +338,7 @@ impl<T> Attributes<T> {
     where
         T: Exports,
     {
-        self.parts.iterable = true;
+        self.parts.iterable = Some(iterable::define_iteration_methods);
         self
     }
 

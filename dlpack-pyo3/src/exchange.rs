@@ -23,7 +23,7 @@ pub(crate) mod lookup;
 use core::ffi::{c_char, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
-use std::panic::catch_unwind;
+use std::{panic::catch_unwind, sync::OnceLock};
 
 use dlpack_core::abi::{
     DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackSetError, DLTensor,
@@ -317,13 +317,34 @@ unsafe fn to_object(
     unsafe { finish_call(py, out, import) }
 }
 
-/// The table's function of a class that does not import tensors: the result is an object of `Plain`.
+/// Creates a [`Tensor`](crate::Tensor); set when that class is created.
+static CREATE_TENSOR: OnceLock<CreateObject> = OnceLock::new();
+
+/// From now on, tensors that C code imports become objects of `T`, if no class of the user imports them.
+pub(crate) fn import_as<T: Imports>() {
+    // A class is created once for each process, so the function is set already, or now.
+    let _ = CREATE_TENSOR.set(create_object::<T>);
+}
+
+/// Creates an object for a tensor that no class of the user imports: a `Tensor` in a module that uses this class, else a `Plain`.
+/// So a module that never mentions `Tensor` does not link its methods.
+fn create_plain_object<Plain: Imports>(
+    py: Python<'_>,
+    tensor: Managed,
+) -> PyResult<Bound<'_, PyAny>> {
+    match CREATE_TENSOR.get() {
+        Some(create) => create(py, tensor),
+        None => create_object::<Plain>(py, tensor),
+    }
+}
+
+/// The table's function of a class that does not import tensors: the result is a `Tensor`, or an object of `Plain`.
 pub(crate) unsafe extern "C" fn to_plain_object<Plain: Imports>(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
     // SAFETY: consumers call the table attached (XAP-11), with the arguments of `managed_tensor_to_py_object_no_sync`.
-    unsafe { to_object(tensor, out, create_object::<Plain>, None) }
+    unsafe { to_object(tensor, out, create_plain_object::<Plain>, None) }
 }
 
 pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
@@ -335,7 +356,7 @@ pub(crate) unsafe extern "C" fn to_object_of<T: Imports, Plain: Imports>(
         to_object(
             tensor,
             out,
-            create_object::<Plain>,
+            create_plain_object::<Plain>,
             Some(create_object::<T>),
         )
     }

@@ -147,6 +147,17 @@ fn import_by_method(
     answer.map(tensor).transpose()
 }
 
+/// Imports the tensor of an object that has the methods of a class of ours, or overrides them in Python: by these methods alone.
+///
+/// Every class links this function, but [`from_dlpack`] only a module that imports arrays of other libraries.
+pub(crate) fn import_from_own_class(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    let py = object.py();
+    attached::check_interpreter(py).or_fetch(py)?;
+    let answer = method::call_dlpack(object, None, None, None)?;
+    let (capsule, _) = answer.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
+    wait_until_ready(py, consume_capsule(&capsule, None)?)
+}
+
 /// Imports by `__dlpack__`, for work on a stream of the tensor's device. `stream` is its number in the protocol.
 #[cfg(feature = "cudarc")]
 pub(crate) fn import_on_stream(

@@ -123,3 +123,10 @@ mod dlpack_probe {
     #[pymodule_export]
     use dlpack_pyo3::functions::{captured, collect};
 }
+
+/// A module of one class, which exports no `Tensor`. Its tests load it without [`dlpack_probe`].
+#[pyo3::pymodule(gil_used = false)]
+mod dlpack_one_class {
+    #[pymodule_export]
+    use crate::probe::Probe;
+}

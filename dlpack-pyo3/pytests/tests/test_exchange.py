@@ -254,6 +254,56 @@ def test_the_class_of_what_is_made():
         del made
 
 
+ONE_CLASS = """
+import ctypes as c, gc, importlib.machinery, importlib.util
+import capi
+
+# The second module of the same library, which does not use `Tensor`.
+path = importlib.util.find_spec("dlpack_probe").origin
+loader = importlib.machinery.ExtensionFileLoader("dlpack_one_class", path)
+spec = importlib.util.spec_from_file_location("dlpack_one_class", path, loader=loader)
+one_class = importlib.util.module_from_spec(spec)
+loader.exec_module(one_class)
+exchange = capi.Exchange(one_class.Probe)
+
+foreign = capi.Foreign()
+plain = exchange.to_object(c.addressof(foreign.managed))
+assert type(plain).__name__ == "PlainTensor" and not hasattr(plain, "tolist")
+assert repr(plain) == "PlainTensor(shape=(2, 3), dtype=float32, device=cpu)"
+seen = capi.export(plain)
+assert seen.floats() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0] and seen.data == c.addressof(foreign.memory)
+seen.release()
+assert plain.__dlpack_device__() == (1, 0) and memoryview(plain).shape == (2, 3)
+seen = capi.Exchange(type(plain)).from_object(plain)
+assert seen.data == c.addressof(foreign.memory)
+seen.release()
+try:
+    import numpy as np
+except ImportError:
+    pass
+else:
+    for array in [plain.numpy(), plain.__array__(), np.asarray(plain), np.from_dlpack(plain)]:
+        assert array.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+        assert array.ctypes.data == c.addressof(foreign.memory)
+        del array
+assert foreign.deleted == 0
+del plain
+gc.collect()
+assert foreign.deleted == 1
+
+import dlpack_probe as p
+
+again = capi.Foreign()
+tensor = exchange.to_object(c.addressof(again.managed))
+assert type(tensor) is p.Tensor and tensor.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+"""
+
+
+def test_the_class_of_what_is_made_without_tensor(script):
+    """XAP-16: in a module that does not use `Tensor`, a plain object with the same memory, until one does."""
+    script(ONE_CLASS)
+
+
 KEPT_FOREIGN = []
 
 

@@ -4,12 +4,12 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use dlpack_core::{Device, DeviceType};
+use dlpack_core::{Device, DeviceType, Managed};
 use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{OrRaise, Raised, bail, catch_into_null};
-use crate::{class::define_unless_own, import::from_dlpack, library};
+use crate::{class::define_unless_own, import::import_from_own_class, library};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -28,14 +28,17 @@ pub(super) fn define_array_method(class: &Bound<'_, PyType>, over: &[&str]) -> P
     define_unless_own(class, c"__array__", call, flags, ARRAY, over)
 }
 
-/// A NumPy array over the data that an object exports.
-pub(super) fn numpy_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// A NumPy array over the data that an object exports, and that `import` imports.
+pub(super) fn numpy_of<'py>(
+    object: &Bound<'py, PyAny>,
+    import: fn(&Bound<'py, PyAny>) -> PyResult<Managed>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     // Checked before the export: an export to a device that NumPy cannot read would wait for that device in vain.
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
     let (kind, id) = device.extract()?;
     library::numpy::check_host_readable(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
-    library::numpy::array_over_tensor(py, from_dlpack(object)?)
+    library::numpy::array_over_tensor(py, import(object)?)
 }
 
 unsafe extern "C" fn array_method(
@@ -77,7 +80,7 @@ unsafe extern "C" fn array_method(
         let copy = copy.transpose().or_raise(py)?;
         // SAFETY: CPython passes a valid object.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        let array = numpy_of(&object).or_raise(py)?;
+        let array = numpy_of(&object, import_from_own_class).or_raise(py)?;
         let array = convert_array(array, given(dtype), copy)?;
         Ok(array.into_ptr())
     })

@@ -24,7 +24,7 @@ use crate::capi::{GetBuffer, PyBuffer, class_attribute, get_buffer};
 use crate::class::{define_unless_own, tensors::ExportsTensors};
 use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::import::from_dlpack;
+use crate::import::import_from_own_class;
 use crate::keepalive::{
     BorrowGuardOf, ExportOwner, ObjectGuard, PendingException, borrow_contents,
 };
@@ -243,7 +243,7 @@ fn create_lender<'py, G: Send + 'static>(
         Outcome::None => return Err(Raised),
         Outcome::Lender(lender) => return Ok(lender.into_bound(py)),
         Outcome::Tensor(tensor) if unordered_stream(tensor.view().device()).is_none() => tensor,
-        Outcome::Tensor(_) | Outcome::NotLent => from_dlpack(object).or_raise(py)?,
+        Outcome::Tensor(_) | Outcome::NotLent => import_from_own_class(object).or_raise(py)?,
     };
     let Ok(lender) = UnfilledLender::of_tensor(py, &tensor.view()) else {
         // The tensor's owner must not see the exception.

@@ -3,14 +3,15 @@
 use dlpack_core::binding::{Extras, device_of, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{PyTypeInfo, intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
 use crate::class::{Protocol, array::numpy_of, index::select_view, numbers, pickle};
 use crate::error::{DisplayTuple, OrRaise, fail};
+use crate::exchange::import_as;
 use crate::export::slice_object;
-use crate::import::{from_dlpack_with, import_argument};
+use crate::import::{from_dlpack, from_dlpack_with, import_argument};
 use crate::keepalive::ExceptionSafeTensor;
 use crate::library::function::{CUPY, JAX, KnownLibrary, TORCH};
 use crate::values;
@@ -103,8 +104,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensor {
 impl Tensor {
     #[classattr]
     #[expect(non_upper_case_globals, reason = "the name is defined by DLPack")]
-    const __dlpack_c_exchange_api__: Protocol<Self> =
-        Protocol::new().over(&["__array__", "__buffer__"]);
+    const __dlpack_c_exchange_api__: TensorProtocol = TensorProtocol;
 
     #[cfg(feature = "stubs")]
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -208,7 +208,7 @@ impl Tensor {
 
     /// A NumPy array over the same memory.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py>> {
-        numpy_of(slf).map(Array)
+        numpy_of(slf, from_dlpack).map(Array)
     }
 
     /// The state for pickle: the bytes, their data type and the shape.
@@ -329,6 +329,24 @@ impl Tensor {
             if view.is_copied() { ", copied" } else { "" },
         );
         values::new_string(py, &text(words).or_fetch(py)?)
+    }
+}
+
+/// The methods of the class. Once it exists, tensors that C code imports become its objects.
+struct TensorProtocol;
+
+impl<'py> IntoPyObject<'py> for TensorProtocol {
+    type Target = PyCapsule;
+    type Output = Bound<'py, PyCapsule>;
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const OUTPUT_TYPE: pyo3::inspect::PyStaticExpr = Protocol::<Tensor>::OUTPUT_TYPE;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        import_as::<Tensor>();
+        let protocol = Protocol::<Tensor>::new().over(&["__array__", "__buffer__"]);
+        protocol.into_pyobject(py)
     }
 }
 
