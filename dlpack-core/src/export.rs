@@ -21,6 +21,7 @@
 //! | `strided` | exports from a buffer-protocol description, in bytes |
 //! | `into_vec` | the way back: the `Vec` that was moved into a tensor |
 //! | `offer` | a tensor passed to user code that may take ownership or reject it |
+//! | `recognize` | the owner of an export that comes back as a pointer |
 //! | `reexport` | re-exports, and the search for the owner below them |
 //! | `root` | exports that hold a shared allocation directly, however often it was exported before |
 //! | `shaped` | a buffer and its shape, for a tensor without a struct of its own |
@@ -48,6 +49,7 @@ pub(crate) mod host_memory;
 mod into_vec;
 pub(crate) mod offer;
 pub(crate) mod owner_field;
+mod recognize;
 pub(crate) mod reexport;
 pub(crate) mod root;
 pub(crate) mod shaped;

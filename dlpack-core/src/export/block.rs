@@ -312,48 +312,14 @@ pub(super) fn narrow_in_place(
     Ok(())
 }
 
-/// The owner of a tensor, if the tensor lies in an export block of this crate with an owner of type `O`.
-///
-/// For device memory the owner is wrapped in a [`StreamOwner`], which frees it after the consumer's work. A re-export has a
-/// stream binding of its own, so it may skip the wrapper, provided that the wrapper is bound to the stream that `described` is
-/// written on and to no other.
+/// The owner in a block.
 ///
 /// # Safety
 ///
-/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
-pub(super) unsafe fn owner_of<'a, O: Send + 'static>(
-    tensor: &'a Managed,
-    described: &Descriptor<'_>,
-) -> Option<&'a O> {
-    let Descriptor { device, stream, .. } = *described;
-    // SAFETY: same contract as this function's.
-    let plain = unsafe { owner_if_exactly::<O>(tensor) };
-    if plain.is_some() || device.device_type.stream_api().is_none() {
-        return plain;
-    }
-    // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper contains
-    // it.
-    let shared = || unsafe { owner_if_exactly::<StreamOwner<O>>(tensor) }?.owner(device, stream);
-    let moved = || {
-        // SAFETY: by this function's contract only the drop of an `O` has that code, so only the deleter of such a wrapper
-        // contains it.
-        let owner = unsafe { owner_if_exactly::<StreamOwner<UnfinishedExport<O>>>(tensor) };
-        owner?.owner(device, stream)
-    };
-    shared().or_else(|| moved().map(UnfinishedExport::owner))
-}
-
-/// The owner of a tensor, if it is exactly of type `O` and not wrapped in a [`StreamOwner`].
-///
-/// # Safety
-///
-/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop.
-pub(super) unsafe fn owner_if_exactly<O>(tensor: &Managed) -> Option<&O> {
-    let context = tensor.released_by(delete_versioned::<O>, delete_legacy::<O>)?;
-    // SAFETY: two deleters have the same address only if they have the same code. By this function's contract no other owner
-    // type's deleter has this code, so the block's owner is an `O`. The block lives until the tensor is released, and no other
-    // code uses its owner.
-    Some(unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner })
+/// `context` belongs to a block with an owner of type `O`, which lives for `'a` and is not borrowed exclusively meanwhile.
+pub(super) unsafe fn owner_at<'a, O>(context: *mut c_void) -> &'a O {
+    // SAFETY: by this function's contract the block lives, and its owner is an `O` that no other code changes.
+    unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner }
 }
 
 /// The owner of an export of this crate that was never given away as a pointer, if it is exactly of type `O`.
@@ -366,7 +332,7 @@ pub(super) fn owner_of_type<O: 'static>(tensor: &Managed) -> Option<&O> {
     }
     // SAFETY: the table belongs to the block of this context, and says that its owner is an `O`. The block lives until the tensor
     // is released, and no other code uses its owner.
-    Some(unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner })
+    Some(unsafe { owner_at(context) })
 }
 
 /// Takes the owner out of an export of this crate that was never given away as a pointer, and frees the rest of the block.
@@ -440,7 +406,7 @@ unsafe fn drop_block<O>(context: *mut c_void) {
 }
 
 /// The deleter of a versioned export.
-unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
+pub(super) unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
     // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
     // SAFETY: `into_versioned` set this deleter together with this block as `manager_ctx`, and a consumer calls it once.
@@ -448,7 +414,7 @@ unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersio
 }
 
 /// The deleter of a legacy export.
-unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
+pub(super) unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
     // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
     // SAFETY: `to_legacy` set this deleter in a block of this type, and a consumer calls it once.

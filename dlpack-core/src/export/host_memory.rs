@@ -3,8 +3,8 @@
 
 use core::sync::atomic::AtomicBool;
 
-use crate::export::block::{UnfinishedExport, owner_if_exactly};
-use crate::export::dims_storage::Capacity;
+use crate::export::block::UnfinishedExport;
+use crate::export::{dims_storage::Capacity, recognize::owner_if_exactly};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};

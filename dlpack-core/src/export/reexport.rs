@@ -4,7 +4,8 @@
 use core::sync::atomic::AtomicBool;
 
 use crate::describe::descriptor::DescriptionSource;
-use crate::export::{block::owner_of, finish::export_moved};
+use crate::export::finish::export_moved;
+use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of, owner_of};
 use crate::layout::views::LayoutView;
 use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
@@ -12,7 +13,40 @@ use crate::{Descriptor, Error, ExportRequest, Managed};
 /// A tensor as the owner of another export, of the same memory or of a view.
 ///
 /// No other owner type contains it, so that [`owner_of`] can find it. `T` is a [`Managed`], or a [`Counted`] handle to one.
-pub(crate) struct ReexportOwner<T>(pub(crate) T);
+pub(crate) struct ReexportOwner<T>(T);
+
+static DELETERS: KnownDeleters = KnownDeleters::unknown();
+static DELETERS_OF_COUNTED: KnownDeleters = KnownDeleters::unknown();
+const FORMS: &[OwnerForm] = &[
+    OwnerForm::Plain,
+    OwnerForm::Streamed,
+    OwnerForm::StreamedBlock,
+];
+
+impl ReexportOwner<Managed> {
+    fn new(tensor: Managed) -> Self {
+        /// Not inlined into other crates: their instances of the deleters would have other addresses.
+        #[cold]
+        #[inline(never)]
+        fn remember_deleters() {
+            DELETERS.remember(FORMS, deleters_of::<ReexportOwner<Managed>>);
+        }
+
+        if !DELETERS.are_known() {
+            remember_deleters();
+        }
+        Self(tensor)
+    }
+}
+
+impl ReexportOwner<Counted<Managed>> {
+    pub(super) fn counted(tensor: Counted<Managed>) -> Self {
+        if !DELETERS_OF_COUNTED.are_known() {
+            DELETERS_OF_COUNTED.remember(FORMS, deleters_of::<ReexportOwner<Counted<Managed>>>);
+        }
+        Self(tensor)
+    }
+}
 
 /// Read only by the drop of [`ReexportOwner`].
 static MARK: AtomicBool = AtomicBool::new(false);
@@ -51,7 +85,7 @@ pub(super) fn reexport_changed(
     // Once other code has the memory too, the producer's flag that it is a private copy must not be repeated.
     let copied = tensor.view().is_copied() && !tensor.access().is_shared();
     let sole = tensor.is_unique();
-    let owner = ReexportOwner(tensor);
+    let owner = ReexportOwner::new(tensor);
     let export = export_moved(
         owner,
         |owner| {
@@ -76,12 +110,26 @@ pub(super) fn reexport_changed(
 /// is recognised by the address of its deleter, and functions with equal code may share an address.
 #[must_use]
 pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Option<&'a O> {
+    // SAFETY: same contract as this function's.
+    unsafe { kept_by_known(described, deleters_of::<O>) }
+}
+
+/// Finds the owner of type `O` as [`kept_by`] does, by the deleters that are known.
+///
+/// # Safety
+///
+/// The contract of [`kept_by`].
+#[inline]
+pub(super) unsafe fn kept_by_known<'a, O: Send + 'static>(
+    described: &Descriptor<'a>,
+    deleters: impl Fn(OwnerForm) -> [*const (); 2],
+) -> Option<&'a O> {
     let DescriptionSource::BorrowedTensor(mut tensor) = described.source else {
         return None;
     };
     loop {
         // SAFETY: same contract as this function's.
-        let owner = unsafe { owner_of::<O>(tensor, described) };
+        let owner = unsafe { owner_of::<O>(tensor, described, &deleters) };
         if owner.is_some() {
             return owner;
         }
@@ -89,13 +137,17 @@ pub unsafe fn kept_by<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Opti
     }
 }
 
-/// The tensor that a re-export has as its owner. Not inlined into other crates: their instances of the deleters
-/// would have other addresses.
+/// The tensor that a re-export has as its owner.
 #[inline(never)]
 fn tensor_below<'a>(tensor: &'a Managed, described: &Descriptor<'_>) -> Option<&'a Managed> {
     // SAFETY: a `ReexportOwner` is always the whole owner, and its drop reads `MARK`, which no other drop does.
-    let sole = unsafe { owner_of::<ReexportOwner<Managed>>(tensor, described) };
+    let sole =
+        unsafe { owner_of::<ReexportOwner<Managed>>(tensor, described, |form| DELETERS.get(form)) };
     // SAFETY: a `ReexportOwner` is always the whole owner, and its drop reads `MARK`, which no other drop does.
-    let several = || unsafe { owner_of::<ReexportOwner<Counted<Managed>>>(tensor, described) };
+    let several = || unsafe {
+        owner_of::<ReexportOwner<Counted<Managed>>>(tensor, described, |form| {
+            DELETERS_OF_COUNTED.get(form)
+        })
+    };
     (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }

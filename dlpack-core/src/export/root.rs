@@ -12,16 +12,30 @@ use core::sync::atomic::AtomicBool;
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{plan_export, transfer_path};
-use crate::export::reexport::kept_by;
+use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of};
+use crate::export::reexport::kept_by_known;
 use crate::request::{Plan, plan::TransferPath};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
 
 /// The owner of an export that holds only a reference-counted allocation.
 pub(super) struct AllocationOwner(SharedAllocation);
 
+static DELETERS: KnownDeleters = KnownDeleters::unknown();
+
+/// Not inlined into other crates: their instances of the deleters would have other addresses.
+#[cold]
+#[inline(never)]
+fn remember_deleters() {
+    // The memory is host memory, which is never bound to a stream.
+    DELETERS.remember(&[OwnerForm::Plain], deleters_of::<AllocationOwner>);
+}
+
 impl AllocationOwner {
     #[inline]
     pub(super) fn new(allocation: &SharedAllocation) -> Self {
+        if !DELETERS.are_known() {
+            remember_deleters();
+        }
         Self(allocation.clone())
     }
 }
@@ -44,7 +58,8 @@ pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a Shared
         // SAFETY: `described.allocation` points to the handle in a buffer that is borrowed for `'a`.
         Some(allocation) => Some(unsafe { allocation.as_ref() }),
         // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
-        None => unsafe { kept_by::<AllocationOwner>(described) }.map(|owner| &owner.0),
+        None => unsafe { kept_by_known::<AllocationOwner>(described, |form| DELETERS.get(form)) }
+            .map(|owner| &owner.0),
     };
     allocation.filter(|allocation| contains_items(allocation, described))
 }

@@ -50,7 +50,7 @@ mod models;
 mod retained;
 
 pub(crate) use contexts::limit_open_owners;
-use contexts::record_contexts;
+use contexts::{prepare_limit, record_contexts};
 use lists::{OPEN, OpenKey, lock_lists, read_counts};
 pub(super) use retained::check_limit;
 pub use retained::{Retained, captured, limit, retained};
@@ -86,6 +86,7 @@ pub(super) fn defer_owner<O: Send + 'static>(
         return forget((event, graph, owner));
     }
     remember_process();
+    prepare_limit();
     // The mutex is never locked. It makes the counted value `Sync`, which an owner may not be.
     let owner = match Counted::new(Mutex::new(owner)) {
         Ok(owner) => Some(owner.erase_type()),

@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::OnceLock;
 
-use crate::stream::library::{CUDA, HIP, OpenLibrary};
+use crate::stream::library::{CUDA, HIP, OpenLibrary, Symbol};
 use crate::stream::primary::PrimaryContexts;
 use crate::stream::process::remember_process;
 use crate::stream::session::{NON_BLOCKING, NOT_SUPPORTED, run_in_hook};
@@ -35,66 +35,50 @@ macro_rules! entry_points {
         hip optional { $($late:ident($($late_arg:ty),*) = $late_symbol:literal;)* }
     ) => {
         /// Functions that both APIs have.
+        #[repr(C)]
         struct CommonCalls {
             $($both: unsafe extern "C" fn($($both_arg),*) -> c_int,)*
             $($maybe: Option<unsafe extern "C" fn($($maybe_arg),*) -> c_int>,)*
         }
 
         /// Functions that only CUDA has.
+        #[repr(C)]
         pub(super) struct CudaCalls {
             $(pub(super) $cuda: unsafe extern "C" fn($($cuda_arg),*) -> c_int,)*
             $(pub(super) $more: Option<unsafe extern "C" fn($($more_arg),*) -> c_int>,)*
         }
 
         /// Functions that only HIP has.
+        #[repr(C)]
         pub(super) struct HipCalls {
             $(pub(super) $hip: unsafe extern "C" fn($($hip_arg),*) -> c_int,)*
             $(pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> c_int>,)*
         }
 
         impl CommonCalls {
-            fn find_primary(library: &OpenLibrary, api: StreamApi) -> Result<Self, Error> {
-                let name = |cuda, hip| match api { StreamApi::Cuda => cuda, StreamApi::Hip => hip };
-                Ok(Self {
-                    $(
-                        // SAFETY: each is declared with the arguments that the API documents for it.
-                        $both: unsafe { library.find_function(name($both_cuda, $both_hip)) }?,
-                    )*
-                    $(
-                        // SAFETY: each optional function is declared with the arguments that the API documents for it.
-                        $maybe: unsafe { library.find_function(name($maybe_cuda, $maybe_hip)) }.ok(),
-                    )*
-                })
+            fn find(library: &OpenLibrary, api: StreamApi) -> Result<Self, Error> {
+                const CUDA: &[Symbol] = &[$(($both_cuda, true),)* $(($maybe_cuda, false),)*];
+                const HIP: &[Symbol] = &[$(($both_hip, true),)* $(($maybe_hip, false),)*];
+                let symbols = match api { StreamApi::Cuda => CUDA, StreamApi::Hip => HIP };
+                // SAFETY: the fields and both lists have the same order; each field is declared with the arguments that the APIs
+                // document for it, and is an `Option` if its symbol is optional.
+                unsafe { library.find_functions(symbols) }
             }
         }
 
         impl CudaCalls {
-            fn find_primary(library: &OpenLibrary) -> Result<Self, Error> {
-                Ok(Self {
-                    $(
-                        // SAFETY: each is declared with the arguments that the API documents for it.
-                        $cuda: unsafe { library.find_function($cuda_symbol) }?,
-                    )*
-                    $(
-                        // SAFETY: each optional function is declared with the arguments that the API documents for it.
-                        $more: unsafe { library.find_function($more_symbol) }.ok(),
-                    )*
-                })
+            fn find(library: &OpenLibrary) -> Result<Self, Error> {
+                // SAFETY: the fields and the list have the same order; each field is declared with the arguments that the API
+                // documents for it, and is an `Option` if its symbol is optional.
+                unsafe { library.find_functions(&[$(($cuda_symbol, true),)* $(($more_symbol, false),)*]) }
             }
         }
 
         impl HipCalls {
-            fn find_primary(library: &OpenLibrary) -> Result<Self, Error> {
-                Ok(Self {
-                    $(
-                        // SAFETY: each is declared with the arguments that the API documents for it.
-                        $hip: unsafe { library.find_function($hip_symbol) }?,
-                    )*
-                    $(
-                        // SAFETY: each optional function is declared with the arguments that the API documents for it.
-                        $late: unsafe { library.find_function($late_symbol) }.ok(),
-                    )*
-                })
+            fn find(library: &OpenLibrary) -> Result<Self, Error> {
+                // SAFETY: the fields and the list have the same order; each field is declared with the arguments that the API
+                // documents for it, and is an `Option` if its symbol is optional.
+                unsafe { library.find_functions(&[$(($hip_symbol, true),)* $(($late_symbol, false),)*]) }
             }
         }
 
@@ -286,13 +270,14 @@ impl Driver {
             StreamApi::Hip => HIP,
         };
         let library = OpenLibrary::open(&search)?;
-        let calls = CommonCalls::find_primary(&library, api)?;
+        let calls = CommonCalls::find(&library, api)?;
         let api_calls = match api {
-            StreamApi::Cuda => ApiCalls::Cuda(CudaCalls::find_primary(&library)?),
+            StreamApi::Cuda => ApiCalls::Cuda(CudaCalls::find(&library)?),
             StreamApi::Hip => {
-                // SAFETY: the field has the signature that HIP documents for `hipGetErrorName`.
-                let error_name = unsafe { library.find_function("hipGetErrorName") };
-                ApiCalls::Hip(HipCalls::find_primary(&library)?, error_name.ok())
+                let calls = HipCalls::find(&library)?;
+                // SAFETY: the result has the signature that HIP documents for `hipGetErrorName`, and is an `Option`.
+                let error_name = unsafe { library.find_functions(&[("hipGetErrorName", false)]) }?;
+                ApiCalls::Hip(calls, error_name)
             }
         };
         // The library stays loaded, because its functions are called until the process ends.

@@ -1,9 +1,10 @@
 //! Finds and loads the libraries of the drivers, and looks up functions in them by name.
 #![expect(unsafe_code, reason = "loads libraries")]
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::string::{String, ToString};
+use alloc::{format, vec::Vec};
 use core::ffi::c_void;
-use core::{mem::transmute_copy, ptr::NonNull};
+use core::{mem::MaybeUninit, ptr::NonNull};
 
 use libloading::Library;
 use std::ffi::OsString;
@@ -45,6 +46,12 @@ pub(super) const HIP: SearchPath = SearchPath {
     },
 };
 
+/// The name of a function, and whether a library must have it.
+pub(super) type Symbol = (&'static str, bool);
+
+/// The address of a function, as it lies in a function pointer or an `Option` of one.
+type FunctionAddress = Option<NonNull<c_void>>;
+
 /// A loaded library.
 pub(super) struct OpenLibrary {
     pub(super) library: Library,
@@ -79,37 +86,69 @@ impl OpenLibrary {
         })
     }
 
-    /// Looks up a function by name.
+    /// Looks up functions by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoEntryPoint`] for the first required function that the library does not have.
     ///
     /// # Safety
     ///
-    /// `F` is the function pointer type of this function.
-    pub(super) unsafe fn find_function<F: Copy>(&self, symbol: &'static str) -> Result<F, Error> {
-        const { assert!(size_of::<F>() == size_of::<*const c_void>()) };
-        let address = self.find_address(symbol)?;
-        // SAFETY: `address` is a function's address, `F` has a pointer's size, and the caller guarantees that `F` is its type.
-        Ok(unsafe { transmute_copy(&address) })
+    /// `F` is laid out as an array of as many function pointers as there are symbols, in this order. Each has the type of its
+    /// function, in an `Option` if the function is optional.
+    pub(super) unsafe fn find_functions<F>(&self, symbols: &[Symbol]) -> Result<F, Error> {
+        assert_eq!(size_of::<F>(), symbols.len() * size_of::<FunctionAddress>());
+        let mut functions = MaybeUninit::<F>::uninit();
+        // SAFETY: `F` has as many pointers as there are symbols, by this function's contract and the assertion.
+        unsafe { self.find_addresses(symbols, functions.as_mut_ptr().cast()) }?;
+        // SAFETY: `find_addresses` wrote every pointer of `F`: a function of the pointer's type, or `None` for an optional function.
+        Ok(unsafe { functions.assume_init() })
     }
 
-    /// The address of a function; not generic, so that it is compiled once.
-    fn find_address(&self, symbol: &'static str) -> Result<NonNull<c_void>, Error> {
+    /// Writes the addresses of functions to `first` and the places after it.
+    ///
+    /// # Safety
+    ///
+    /// As many places as there are symbols are valid for writes.
+    #[inline(never)]
+    unsafe fn find_addresses(
+        &self,
+        symbols: &[Symbol],
+        first: *mut FunctionAddress,
+    ) -> Result<(), Error> {
+        for (index, &(symbol, is_required)) in symbols.iter().enumerate() {
+            let address = self.find_address(symbol, is_required)?;
+            // SAFETY: by this function's contract there is a place for each symbol.
+            unsafe { first.wrapping_add(index).write(address) };
+        }
+        Ok(())
+    }
+
+    /// The address of a function; `None` only if it is optional.
+    fn find_address(
+        &self,
+        symbol: &'static str,
+        is_required: bool,
+    ) -> Result<FunctionAddress, Error> {
         // SAFETY: the address of a symbol is read as an untyped pointer, which every symbol's address is.
         let found = unsafe { self.library.get::<*mut c_void>(symbol.as_bytes()) };
         let address = found.ok().and_then(|address| NonNull::new(*address));
-        address.ok_or_else(|| Error::NoEntryPoint {
-            library: self.name.to_string_lossy().into_owned(),
-            symbol,
-        })
+        if address.is_none() && is_required {
+            let library = self.name.to_string_lossy().into_owned();
+            return Err(Error::NoEntryPoint { library, symbol });
+        }
+        Ok(address)
     }
 }
 
 /// The message of the system. Since version 0.9, an error of `libloading` has that as its source, behind its own message.
 /// Windows does not name the library, so its name is added.
-fn describe_failure(name: &OsString, error: &dyn core::error::Error) -> String {
-    let (name, why) = (
-        name.to_string_lossy(),
-        format!("{}", error.source().unwrap_or(error)),
-    );
+fn describe_failure(name: &OsString, error: &libloading::Error) -> String {
+    let why = match core::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => error.to_string(),
+    };
+    let name = name.to_string_lossy();
     if why.contains(&*name) {
         why
     } else {

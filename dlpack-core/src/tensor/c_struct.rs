@@ -5,11 +5,6 @@ use core::{ffi::c_void, ptr, ptr::NonNull};
 
 use crate::abi;
 
-/// The deleter of a versioned struct.
-pub(crate) type Deleter = unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned);
-/// The deleter of a legacy struct.
-pub(crate) type LegacyDeleter = unsafe extern "C" fn(*mut abi::DLManagedTensor);
-
 /// The C struct owned by a [`Managed`](crate::Managed). It is valid until it is released or ownership is given away.
 #[derive(Clone, Copy)]
 pub(crate) enum ManagedStruct {
@@ -102,22 +97,19 @@ impl PackedStruct {
         }
     }
 
-    /// The `manager_ctx`, if the deleter of the struct is one of these two functions.
-    pub(super) fn released_by(
-        &self,
-        versioned: Deleter,
-        legacy: LegacyDeleter,
-    ) -> Option<*mut c_void> {
+    /// The `manager_ctx`, if the deleter of the struct has this address: the first one in the versioned struct, the second one in
+    /// the legacy struct.
+    pub(super) fn released_by(&self, [versioned, legacy]: [*const (); 2]) -> Option<*mut c_void> {
         let is = match self.get() {
             ManagedStruct::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
                 let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, versioned))
+                deleter.is_some_and(|deleter| ptr::addr_eq(deleter as *const (), versioned))
             }
             ManagedStruct::Legacy(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
                 let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                deleter.is_some_and(|deleter| ptr::fn_addr_eq(deleter, legacy))
+                deleter.is_some_and(|deleter| ptr::addr_eq(deleter as *const (), legacy))
             }
         };
         is.then(|| self.context_and_has_deleter().0)

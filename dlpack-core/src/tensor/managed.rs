@@ -4,7 +4,7 @@
 use core::mem::{ManuallyDrop, replace};
 use core::{ffi::c_void, fmt, marker::PhantomData, ptr::NonNull, slice};
 
-use crate::tensor::c_struct::{Deleter, LegacyDeleter, ManagedStruct, PackedStruct};
+use crate::tensor::c_struct::{ManagedStruct, PackedStruct};
 use crate::tensor::managed_facts::{BlockVtable, ManagedFacts};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
@@ -352,13 +352,10 @@ impl Managed {
         (head, context, block.dims)
     }
 
-    /// The `manager_ctx` of the tensor, if its deleter is one of these two functions.
-    pub(crate) fn released_by(
-        &self,
-        versioned: Deleter,
-        legacy: LegacyDeleter,
-    ) -> Option<*mut c_void> {
-        self.tensor.released_by(versioned, legacy)
+    /// The `manager_ctx` of the tensor, if its deleter has this address: the first one in the versioned struct, the second one in
+    /// the legacy struct.
+    pub(crate) fn released_by(&self, deleters: [*const (); 2]) -> Option<*mut c_void> {
+        self.tensor.released_by(deleters)
     }
 
     /// Borrows the elements as a mutable slice.

@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
 
 use super::lists::{OPEN, lock_lists, read_counts};
 use super::{DeferredOwner, open_session};
@@ -20,6 +21,16 @@ const MUCH: usize = 1 << 28;
 /// The value of [`OPEN`] after the contexts were last recorded. The owners that were left cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
+/// [`record_contexts`], since the first owner was deferred. So code that defers no owner, such as an import that waits for its
+/// producer, does not link it.
+static RECORD_CONTEXTS: OnceLock<fn(StreamApi)> = OnceLock::new();
+
+/// Called before an owner is deferred.
+pub(super) fn prepare_limit() {
+    // Each call sets the same function.
+    let _ = RECORD_CONTEXTS.set(record_contexts);
+}
+
 /// Limits the number of owners without an event. Called by exports that involve no capture.
 pub(crate) fn limit_open_owners(api: StreamApi) {
     let (open, mut tried) = (read_counts(&OPEN), read_counts(&TRIED));
@@ -28,6 +39,9 @@ pub(crate) fn limit_open_owners(api: StreamApi) {
         TRIED[at].store(tried[at], Ordering::Relaxed);
     }
     let much = open[0] - tried[0] >= MANY || open[1] - tried[1] >= MUCH;
+    let Some(record_contexts) = RECORD_CONTEXTS.get() else {
+        return;
+    };
     if much && !captures_are_known() && !is_forked() {
         record_contexts(api);
         let left = read_counts(&OPEN);
