@@ -48,13 +48,68 @@ pub(crate) unsafe fn gather_items(
     dst: *mut u8,
     shared: bool,
 ) {
+    // SAFETY: same contract as this function's.
+    unsafe { gather_multiples::<1>(src, shape, strides, itemsize, dst, shared) }
+}
+
+/// A function with the arguments and the contract of [`gather_items`].
+pub(crate) type GatherItems = unsafe fn(*const u8, &[i64], &[i64], usize, *mut u8, bool);
+
+/// The copy of elements of this size, with the last axis of `shape` and `strides` covering each element. It is a function of its
+/// own, because it links only the loops that move multiples of that size: a program that reads elements of few types needs few.
+pub(crate) const fn gather_elements(size: usize) -> GatherItems {
+    match size {
+        0 => gather_items,
+        _ if size % 8 == 0 => gather_multiples_of_8,
+        _ if size % 4 == 0 => gather_multiples_of_4,
+        _ if size % 2 == 0 => gather_multiples_of_2,
+        _ => gather_items,
+    }
+}
+
+macro_rules! multiples {
+    ($($name:ident $size:literal)*) => {$(
+        // Not generic, so that it is compiled in this crate, once.
+        /// # Safety
+        ///
+        /// The contract of [`gather_items`].
+        unsafe fn $name(
+            src: *const u8,
+            shape: &[i64],
+            strides: &[i64],
+            itemsize: usize,
+            dst: *mut u8,
+            shared: bool,
+        ) {
+            // SAFETY: same contract as this function's.
+            unsafe { gather_multiples::<$size>(src, shape, strides, itemsize, dst, shared) }
+        }
+    )*};
+}
+multiples! { gather_multiples_of_2 2 gather_multiples_of_4 4 gather_multiples_of_8 8 }
+
+/// Copies as [`gather_items`] does. If all items that are moved at once have a multiple of `UNIT` bytes, each size has its loop;
+/// other sizes share one, which is slower.
+///
+/// # Safety
+///
+/// The contract of [`gather_items`].
+#[inline]
+unsafe fn gather_multiples<const UNIT: usize>(
+    src: *const u8,
+    shape: &[i64],
+    strides: &[i64],
+    itemsize: usize,
+    dst: *mut u8,
+    shared: bool,
+) {
     if shared {
-        let alignment = common_alignment(src, itemsize);
+        let reads = SharedReads(common_alignment(src, itemsize));
         // SAFETY: same contract as this function's for a `shared` source, which `SharedReads` reads by `atomic`.
-        unsafe { gather_with(SharedReads(alignment), src, shape, strides, itemsize, dst) }
+        unsafe { gather_with::<_, UNIT>(reads, src, shape, strides, itemsize, dst) }
     } else {
         // SAFETY: same contract as this function's; the source is not `shared`, so no other code writes it.
-        unsafe { gather_with(PlainReads, src, shape, strides, itemsize, dst) }
+        unsafe { gather_with::<_, UNIT>(PlainReads, src, shape, strides, itemsize, dst) }
     }
 }
 
@@ -70,7 +125,7 @@ fn common_alignment(first: *const u8, itemsize: usize) -> usize {
 /// # Safety
 ///
 /// The contract of [`gather_items`]. `reads` may read the source.
-unsafe fn gather_with<R: Reads>(
+unsafe fn gather_with<R: Reads, const UNIT: usize>(
     reads: R,
     src: *const u8,
     shape: &[i64],
@@ -90,7 +145,7 @@ unsafe fn gather_with<R: Reads>(
     if let Some(loops) = CopyLoops::new(shape, strides, itemsize, axes) {
         // SAFETY: the loops reach the items of this array, which are readable by contract, and in row-major order the first
         // `itemsize` times product of `shape` bytes of `dst`, which are writable by contract.
-        unsafe { loops.run_loops(reads, src, dst) }
+        unsafe { loops.run_loops::<_, UNIT>(reads, src, dst) }
     }
 }
 
@@ -199,7 +254,7 @@ impl<'a> CopyLoops<'a> {
     /// 1. Every item that the loops reach from `src` is readable by `reads`.
     /// 2. Every item that the loops reach from `dst` is writable and shares no byte with an item of the source.
     /// 3. Meanwhile no other code accesses the destination, and other code writes the source only as `reads` allows.
-    unsafe fn run_loops<R: Reads>(self, reads: R, src: *const u8, dst: *mut u8) {
+    unsafe fn run_loops<R: Reads, const UNIT: usize>(self, reads: R, src: *const u8, dst: *mut u8) {
         if self.count == 0 {
             // SAFETY: same contract as this function's, for its single item.
             return unsafe { reads.read_bytes(src, dst, self.item) };
@@ -208,7 +263,7 @@ impl<'a> CopyLoops<'a> {
             ($($size:literal: $number:ty),+) => {
                 match self.item {
                     // SAFETY: same contract as this function's; the number has the size of the item.
-                    $($size if reads.suits_alignment(align_of::<$number>()) => unsafe {
+                    $($size if $size % UNIT == 0 && reads.suits_alignment(align_of::<$number>()) => unsafe {
                         self.move_all(&Unit::<$number, R>(PhantomData, reads), src, dst)
                     },)+
                     // SAFETY: same contract as this function's; `Bytes` moves items of this size.

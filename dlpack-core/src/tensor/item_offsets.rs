@@ -6,7 +6,7 @@ use core::mem::{align_of, size_of};
 use crate::element::Plain;
 use crate::layout::extent;
 use crate::memory::atomic::{self, LINE};
-use crate::memory::gather::gather_items;
+use crate::memory::gather::{GatherItems, gather_elements};
 
 /// The byte offsets of all items from the first item, in C order of their indices.
 ///
@@ -184,7 +184,7 @@ impl<'a> ItemOffsets<'a> {
     ) -> usize {
         let scalars = size_of::<T>() / size_of::<T::Scalar>().max(1);
         // SAFETY: same contract as this function's: readable elements and capacity for `room`. An element has `scalars` units.
-        unsafe { self.copy_next(data, scalars, to.cast(), room, true) }
+        unsafe { self.copy_next(data, scalars, to.cast(), room, true, Self::gather::<T>()) }
     }
 
     /// Writes the next `count` elements. Other code may access them meanwhile.
@@ -222,10 +222,17 @@ impl<'a> ItemOffsets<'a> {
         }
     }
 
+    /// The function by which [`ItemOffsets::copy_next`] copies items of type `T`.
+    #[inline(always)]
+    pub(super) const fn gather<T>() -> GatherItems {
+        const { gather_elements(size_of::<T>()) }
+    }
+
     /// Copies the next items to `to`, as many as there are and as fit into `room`. Returns their number.
     ///
     /// # Safety
     ///
+    /// `gather` is the function of [`ItemOffsets::gather`] for the items.
     /// The items are at these offsets from `data`, with `units` units each. The CPU can read them; if they are `shared`,
     /// other code may write to them. `to` is valid for writes of `room` items, at least one, and no other code accesses it.
     pub(super) unsafe fn copy_next(
@@ -235,6 +242,7 @@ impl<'a> ItemOffsets<'a> {
         to: *mut u8,
         room: usize,
         shared: bool,
+        gather: GatherItems,
     ) -> usize {
         let unit = self.runs.unit;
         let mut done = 0;
@@ -270,7 +278,7 @@ impl<'a> ItemOffsets<'a> {
                 // 1. these are items of the tensor: each row starts one index further along the last axis of `runs`;
                 // 2. `to` has capacity for them, and no other code accesses it, by this function's contract;
                 // 3. the items have writers only if they are `shared`, and then Rust code writes to them by atomics.
-                unsafe { gather_items(from, &shape, &[leap, step, 1], unit, to, shared) };
+                unsafe { gather(from, &shape, &[leap, step, 1], unit, to, shared) };
             }
             let far = to_bytes(leap.wrapping_mul(to_axis_size(rows - 1)), unit);
             self.at = self.at.wrapping_add(far);

@@ -109,7 +109,16 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
         while self.offsets.remaining_items() > 0 {
             let (from, to, room) = (self.data, items.cast(), ItemBuffer::<S>::CAPACITY);
             // SAFETY: the block has capacity for `room` items of `scalars` units each, and `offsets` counts from `data`.
-            let count = unsafe { (self.offsets).copy_next(from, scalars, to, room, self.shared) };
+            let count = unsafe {
+                (self.offsets).copy_next(
+                    from,
+                    scalars,
+                    to,
+                    room,
+                    self.shared,
+                    ItemOffsets::gather::<S>(),
+                )
+            };
             // SAFETY: `copy_next` has just written `count` items to the block.
             unsafe { S::Access::make_values(items, count) };
             for index in 0..count {
@@ -224,7 +233,16 @@ impl<S: Plain> Items<'_, S> {
             let (from, shared) = (self.data, self.shared);
             let to = items.as_mut_ptr().wrapping_add(done).cast();
             // SAFETY: each item of the tensor is `scalars` units of `offsets`, and `to` has capacity for the rest of `len`.
-            let more = unsafe { (self.offsets).copy_next(from, scalars, to, len - done, shared) };
+            let more = unsafe {
+                (self.offsets).copy_next(
+                    from,
+                    scalars,
+                    to,
+                    len - done,
+                    shared,
+                    ItemOffsets::gather::<S>(),
+                )
+            };
             assert!(more > 0, "as many items as the offsets count");
             done += more;
         }
@@ -246,7 +264,16 @@ impl<S: Plain> Items<'_, S> {
             let (from, shared) = (self.data, self.shared);
             let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
             // SAFETY: each item of the tensor is `scalars` units of `offsets`, and `to` has capacity for `room` items.
-            let more = unsafe { (self.offsets).copy_next(from, scalars, to, room, shared) };
+            let more = unsafe {
+                (self.offsets).copy_next(
+                    from,
+                    scalars,
+                    to,
+                    room,
+                    shared,
+                    ItemOffsets::gather::<S>(),
+                )
+            };
             assert!(more > 0, "as many items as the offsets count");
             done += more;
         }
