@@ -15,6 +15,9 @@
 //! deferred: it is kept in a list with the condition that it waits for. `deferred` documents which thread examines that list,
 //! when it does so, and what happens to the list at process exit and after `fork`.
 //!
+//! Functions of several callers are `inline(never)` here. A call of a driver takes far longer than a call of such a function, and
+//! each copy of one would enlarge every module that exports an object.
+//!
 //! | file | job |
 //! |---|---|
 //! | `rules` | pure rules: the stream that memory comes from, what must be ordered, and what is ordered already |

@@ -85,13 +85,24 @@ pub(super) fn defer_owner<O: Send + 'static>(
     if is_forked() {
         return forget((event, graph, owner));
     }
+    // The mutex is never locked. It makes the counted value `Sync`, which an owner may not be.
+    match Counted::new(Mutex::new(owner)) {
+        Ok(owner) => defer_counted(pending, event, graph, owner.erase_type()),
+        Err((owner, _)) => forget(owner),
+    }
+}
+
+/// Defers an owner as [`defer_owner`] does. Compiled once for all types of owners.
+#[inline(never)]
+fn defer_counted(
+    pending: &PendingRelease,
+    event: Option<Counted<Event>>,
+    graph: Option<Counted>,
+    owner: Counted,
+) {
     remember_process();
     prepare_limit();
-    // The mutex is never locked. It makes the counted value `Sync`, which an owner may not be.
-    let owner = match Counted::new(Mutex::new(owner)) {
-        Ok(owner) => Some(owner.erase_type()),
-        Err((owner, _)) => return forget(owner),
-    };
+    let owner = Some(owner);
     EXISTING.fetch_add(1, Ordering::SeqCst);
     let one = DeferredOwner {
         pending: *pending,
@@ -116,6 +127,7 @@ pub(crate) fn defer_free<O: Send + 'static>(device: Device, release: Release, ow
 }
 
 /// Moves owners without a live graph to the lists of owners that wait only for their consumers.
+#[inline(never)]
 fn release_gone_graphs() {
     if !take_gone_mark() {
         return;
@@ -149,6 +161,7 @@ impl DeferredOwner {
     }
 
     /// Makes the context current that the owner frees its memory in, and queries whether its stream captures.
+    #[inline(never)]
     fn enter_own_context(
         &self,
         session: &DriverSession,
@@ -157,6 +170,7 @@ impl DeferredOwner {
     }
 
     /// Whether its event may not be queried: older versions of HIP break the capture of the stream that it was recorded on.
+    #[inline(never)]
     fn is_query_forbidden(&self, outer: &DriverSession) -> bool {
         let recorded = self.pending.release == Release::AfterOwn && self.is_of(StreamApi::Hip);
         let captures = || {
@@ -167,6 +181,7 @@ impl DeferredOwner {
     }
 
     /// Sets what is left to wait for when the recorded work, of the whole context or the stream, is over.
+    #[inline(never)]
     fn advance_release(&mut self, outer: &DriverSession) -> Result<(), Error> {
         let rest = match self.pending.release {
             Release::AfterAll(context) => {
@@ -186,6 +201,7 @@ impl DeferredOwner {
     }
 
     /// Drops the owner if that is possible now, and else puts it back into the list that it belongs to.
+    #[inline(never)]
     fn drop_or_defer(mut self, session: &DriverSession) {
         match decide_release(&self.pending, |device| session.begin_nested(device)) {
             Ok(ReleaseDecision::Free(session)) => {
@@ -200,6 +216,7 @@ impl DeferredOwner {
 }
 
 /// Records an event for the owners that wait for this stream of the current context, which a consumer has just named.
+#[inline(never)]
 pub(super) fn record_named_stream(
     session: &DriverSession,
     release: Release,
@@ -269,6 +286,7 @@ thread_local! {
 ///
 /// Only one thread runs this at a time: it takes owners out of the lists while it queries the driver, and other threads must not
 /// miss them. It runs no code of an owner and waits for no device, so the calling thread may hold any lock, such as the GIL.
+#[inline(never)]
 fn find_ready(api: StreamApi) {
     let _no_other_thread = lock_queries();
     release_gone_graphs();
@@ -307,6 +325,7 @@ fn find_ready(api: StreamApi) {
 /// Drops the owners that are ready, one at a time. If an owner's `Drop` waits for a lock, the thread that holds the lock can
 /// drop the rest. If an owner's `Drop` calls [`collect`], that call drops none, and this one drops the rest: nested calls for
 /// each of many owners would overflow the stack.
+#[inline(never)]
 fn drop_ready(api: StreamApi) {
     if IS_DROPPING.replace(true) {
         return;
@@ -323,6 +342,7 @@ fn drop_ready(api: StreamApi) {
 }
 
 /// Puts owners back whose events have not happened yet.
+#[inline(never)]
 fn put_back(recorded: Vec<(Counted<Event>, Vec<DeferredOwner>)>) {
     if recorded.is_empty() {
         return;

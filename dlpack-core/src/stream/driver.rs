@@ -264,6 +264,7 @@ pub(super) fn loaded_driver(api: StreamApi) -> Option<&'static Driver> {
 }
 
 impl Driver {
+    #[inline(never)]
     fn load(api: StreamApi) -> Result<Self, Error> {
         let search = match api {
             StreamApi::Cuda => CUDA,
@@ -321,6 +322,7 @@ impl Driver {
     }
 
     /// Converts a return code into an error that names the function.
+    #[inline(never)]
     pub(super) fn check_code(&self, symbol: &'static str, code: c_int) -> Result<(), Error> {
         if code == 0 {
             return Ok(());
@@ -363,6 +365,7 @@ impl Driver {
     }
 
     /// The current context of this thread, or in HIP its device, so that it can be restored.
+    #[inline(never)]
     pub(super) fn query_current_context(&self) -> Result<usize, Error> {
         match &self.api_calls {
             ApiCalls::Cuda(calls) => {
@@ -382,6 +385,7 @@ impl Driver {
         }
     }
 
+    #[inline(never)]
     pub(super) fn set_current_context(&self, context: usize) -> Result<(), Error> {
         match &self.api_calls {
             ApiCalls::Cuda(calls) => {

@@ -59,6 +59,7 @@ pub(super) struct OpenLibrary {
 }
 
 impl OpenLibrary {
+    #[inline(never)]
     pub(super) fn open(search: &SearchPath) -> Result<Self, Error> {
         let named = std::env::var_os(search.variable);
         let by_name = named.is_none();
@@ -143,6 +144,7 @@ impl OpenLibrary {
 
 /// The message of the system. Since version 0.9, an error of `libloading` has that as its source, behind its own message.
 /// Windows does not name the library, so its name is added.
+#[inline(never)]
 fn describe_failure(name: &OsString, error: &libloading::Error) -> String {
     let why = match core::error::Error::source(error) {
         Some(source) => source.to_string(),
@@ -157,6 +159,7 @@ fn describe_failure(name: &OsString, error: &libloading::Error) -> String {
 }
 
 /// Loads a library, by one of the default names or by the path from the environment.
+#[inline(never)]
 fn load_library(name: &OsString, by_name: bool) -> Result<Library, libloading::Error> {
     #[cfg(windows)]
     if by_name && name == "nvcuda.dll" {
@@ -174,6 +177,7 @@ fn load_library(name: &OsString, by_name: bool) -> Result<Library, libloading::E
 
 /// Opens a library if it is loaded already.
 #[cfg(unix)]
+#[inline(never)]
 fn open_if_loaded(name: &OsString) -> Option<Library> {
     use core::ffi::c_int;
 

@@ -27,6 +27,7 @@ pub(super) const INVALID_HANDLE: c_int = 400;
 
 impl Driver {
     /// Starts a session with the driver, which restores the current context of this thread when it is dropped.
+    #[inline(never)]
     pub(crate) fn begin_session(&'static self, device: Device) -> Result<DriverSession, Error> {
         let before = self.query_current_context()?;
         Ok(DriverSession {
@@ -65,6 +66,7 @@ enum CaptureMode {
 const DISTURBED: usize = usize::MAX;
 
 impl Drop for DriverSession {
+    #[inline(never)]
     fn drop(&mut self) {
         if let CaptureMode::Relaxed(mut mode) = self.mode.get() {
             // SAFETY: `mode` is valid for reading and writing, and holds the mode that the driver returned in `relax_capture_mode`.
@@ -106,6 +108,7 @@ pub(crate) fn capture_error<T>(what: &'static str) -> Result<T, Error> {
 
 impl DriverSession {
     /// Starts a session within this one, perhaps for another device. Its drop restores the context that is current now.
+    #[inline(never)]
     pub(crate) fn begin_nested(&self, device: Device) -> Result<Self, Error> {
         let before = match self.current_context() {
             DISTURBED => self.driver.query_current_context()?,
@@ -127,6 +130,7 @@ impl DriverSession {
     }
 
     /// Makes a context the current one, or in HIP a device.
+    #[inline(never)]
     pub(crate) fn enter_context(&self, context: usize) -> Result<(), Error> {
         if self.now.get() != context {
             self.driver.set_current_context(context)?;
@@ -193,6 +197,7 @@ impl DriverSession {
     }
 
     /// An event of the current context: a kept unused event if there is one, else a new event.
+    #[inline(never)]
     pub(crate) fn acquire_event(&self) -> Result<Event, Error> {
         let context = self.current_context();
         let driver = self.driver;

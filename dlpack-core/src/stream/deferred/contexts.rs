@@ -52,6 +52,7 @@ pub(crate) fn limit_open_owners(api: StreamApi) {
 }
 
 /// Records the contexts of owners without an event; if the driver cannot do that, the host waits for the contexts.
+#[inline(never)]
 pub(super) fn record_contexts(api: StreamApi) {
     let groups = lock_lists().take_all_open(api);
     let owners = || groups.iter().flat_map(|(_, owners)| owners);
@@ -75,6 +76,7 @@ type RecordedContext = (usize, Option<Counted<Event>>);
 
 impl DeferredOwner {
     /// The event at the end of the context's work; `None` if the owner needs no such event any more.
+    #[inline(never)]
     fn record_context_end(
         &mut self,
         outer: &DriverSession,
@@ -114,6 +116,7 @@ impl DeferredOwner {
     }
 
     /// Whether a context is certain to live.
+    #[inline(never)]
     fn is_context_certain(&self, session: &DriverSession, context: usize) -> Result<bool, Error> {
         Ok(session.is_context_alive(context)
             || self.enter_own_context(session)?.0.to_enter == context)
@@ -121,6 +124,7 @@ impl DeferredOwner {
 }
 
 /// The event at the end of all work of a context; `None` if that is over.
+#[inline(never)]
 fn record_end_of_context(
     session: &DriverSession,
     context: usize,

@@ -50,6 +50,7 @@ pub(super) fn read_counts(counts: &[AtomicUsize; 2]) -> [usize; 2] {
     [0, 1].map(|at: usize| counts[at].load(Ordering::Relaxed))
 }
 
+#[inline(never)]
 fn subtract_counts(owners: &[DeferredOwner]) {
     for one in owners {
         OPEN[0].fetch_sub(1, Ordering::Relaxed);
@@ -58,10 +59,12 @@ fn subtract_counts(owners: &[DeferredOwner]) {
 }
 
 /// Locks the lists. No code panics or calls a driver while they are locked.
+#[inline(never)]
 pub(super) fn lock_lists() -> MutexGuard<'static, DeferredLists> {
     LISTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[inline(never)]
 fn push(list: &mut Vec<DeferredOwner>, one: DeferredOwner) {
     match list.try_reserve(1) {
         Ok(()) => list.push(one),
@@ -69,12 +72,14 @@ fn push(list: &mut Vec<DeferredOwner>, one: DeferredOwner) {
     }
 }
 
+#[inline(never)]
 fn leak_owner(mut one: DeferredOwner) {
     forget(one.owner.take());
 }
 
 impl DeferredLists {
     /// Adds an owner for which no event is known.
+    #[inline(never)]
     pub(super) fn add_owner(&mut self, one: DeferredOwner) {
         match one.pending.release {
             _ if one.is_in_graph() => push(&mut self.graphs, one),
@@ -83,6 +88,7 @@ impl DeferredLists {
         }
     }
 
+    #[inline(never)]
     pub(super) fn add_open(&mut self, one: DeferredOwner) {
         let key = one.list_key();
         let at = match self.open.binary_search_by_key(&key, |(key, _)| *key) {
@@ -106,6 +112,7 @@ impl DeferredLists {
     }
 
     /// Removes the owners that wait for this stream or context to be recorded.
+    #[inline(never)]
     pub(super) fn take_open(&mut self, key: OpenKey) -> Vec<DeferredOwner> {
         let found = self.open.binary_search_by_key(&key, |(key, _)| *key);
         let Ok(at) = found else {
@@ -117,6 +124,7 @@ impl DeferredLists {
     }
 
     /// Removes all owners of an API that wait for a stream or context to be recorded.
+    #[inline(never)]
     pub(super) fn take_all_open(&mut self, api: StreamApi) -> Vec<OpenGroup> {
         let mut taken = take(&mut self.open);
         let mut at = 0;
@@ -138,6 +146,7 @@ impl DeferredLists {
         taken
     }
 
+    #[inline(never)]
     pub(super) fn add_recorded(&mut self, event: &Counted<Event>, one: DeferredOwner) {
         if let Some((last, owners)) = self.recorded.last_mut() {
             if last.ptr_eq(event) {
@@ -151,6 +160,7 @@ impl DeferredLists {
         }
     }
 
+    #[inline(never)]
     pub(super) fn push_recorded(&mut self, event: Counted<Event>, owners: Vec<DeferredOwner>) {
         match self.recorded.try_reserve(1) {
             Ok(()) => self.recorded.push((event, owners)),
@@ -158,6 +168,7 @@ impl DeferredLists {
         }
     }
 
+    #[inline(never)]
     pub(super) fn add_ready(&mut self, one: DeferredOwner) {
         match self.ready.try_reserve(1) {
             Ok(()) => self.ready.push_back(one),
@@ -165,6 +176,7 @@ impl DeferredLists {
         }
     }
 
+    #[inline(never)]
     pub(super) fn take_ready(&mut self, api: StreamApi) -> Option<DeferredOwner> {
         let at = self.ready.iter().position(|one| one.is_of(api))?;
         self.ready.remove(at)
