@@ -6,8 +6,8 @@ use crate::export::device_copies;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::finish_without_owner;
 use crate::export::host_memory::copy_on_host;
-use crate::request::{Consumer, Plan, consumer::consumer_of, plan::TransferPath};
-use crate::stream::state::{StreamState, order_streams};
+use crate::request::{Plan, consumer::consumer_of, plan::TransferPath};
+use crate::stream::state::{StreamState, wait_on_host};
 use crate::stream::{owner::StreamOwner, rules::Origin};
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
@@ -74,7 +74,7 @@ pub(crate) fn copy_device_tensor(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if descriptor.device.device_type.is_host_readable() {
-        order_consumer(descriptor, Consumer::Host)?;
+        wait_for_data(descriptor)?;
         return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
     }
     #[cfg(feature = "streams")]
@@ -86,12 +86,12 @@ pub(crate) fn copy_device_tensor(
     }
 }
 
-/// Orders the consumer's work after the producer's. The release of the memory does not depend on this consumer.
-pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) -> Result<(), Error> {
+/// Waits until the host may read the described memory.
+fn wait_for_data(descriptor: &Descriptor<'_>) -> Result<(), Error> {
     if descriptor.data.is_null() {
         return Ok(());
     }
-    order_streams(descriptor.device, descriptor.stream, consumer).map(|_| ())
+    wait_on_host(descriptor.device, descriptor.stream)
 }
 
 /// Waits until the host may read an imported tensor that its producer ordered for the default stream.
@@ -100,5 +100,5 @@ pub(crate) fn order_consumer(descriptor: &Descriptor<'_>, consumer: Consumer) ->
 ///
 /// An error of the driver.
 pub fn wait_for_producer(tensor: &Managed) -> Result<(), Error> {
-    order_consumer(&Descriptor::of_tensor(tensor)?, Consumer::Host)
+    wait_for_data(&Descriptor::of_tensor(tensor)?)
 }

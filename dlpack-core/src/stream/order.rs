@@ -28,12 +28,14 @@ pub(crate) fn order_streams(
     let Some(api) = device.device_type.stream_api() else {
         return Ok(Release::Free.into());
     };
-    if consumer != Consumer::Host {
-        check_limit()?;
+    if consumer == Consumer::Host {
+        return wait_on_host(device, queue).map(|()| Release::Free.into());
     }
-    if consumer == Consumer::Unordered {
+    check_limit()?;
+    let Some(reader) = consumer.queue() else {
+        // Unordered.
         return Ok(Release::AfterAll(None).into());
-    }
+    };
     let Some(producer) = stream_of_producer(device, queue) else {
         return order_idle_memory(device, api, consumer);
     };
@@ -75,16 +77,6 @@ pub(crate) fn order_streams(
     }
     let (known_here, capture) = session.find_capture(producer)?;
     let producing = active_capture(capture)?;
-    let Some(reader) = consumer.queue() else {
-        if producing.is_some() {
-            return capture_error("the producer's stream captures, so the host cannot wait for it");
-        }
-        let here = session.resolve_context(producer, known_here, capture)?;
-        session.enter_context(here.to_enter)?;
-        session.block_on_stream(producer.handle)?;
-        limit_open_owners(api);
-        return Ok(Release::Free.into());
-    };
     let (known_there, consuming) = session.find_capture(reader)?;
     let captured = active_capture(consuming)?;
     // The handles of default streams are the same in each context.
@@ -136,6 +128,24 @@ pub(crate) fn order_streams(
             Ok(release.into())
         }
     }
+}
+
+/// Waits on the host until the producer's work is done. An import needs no other order, and links no other.
+pub(crate) fn wait_on_host(device: Device, queue: Option<Queue>) -> Result<(), Error> {
+    let api = device.device_type.stream_api();
+    let (Some(api), Some(producer)) = (api, stream_of_producer(device, queue)) else {
+        return Ok(());
+    };
+    let session = find_driver(api)?.begin_session(device)?;
+    let (known, capture) = session.find_capture(producer)?;
+    if active_capture(capture)?.is_some() {
+        return capture_error("the producer's stream captures, so the host cannot wait for it");
+    }
+    let here = session.resolve_context(producer, known, capture)?;
+    session.enter_context(here.to_enter)?;
+    session.block_on_stream(producer.handle)?;
+    limit_open_owners(api);
+    Ok(())
 }
 
 /// For memory without pending writes: there is nothing to order, but a graph may outlive the tensor.

@@ -8,7 +8,7 @@ use crate::stream::session::{DriverSession, Event};
 use crate::stream::{Queue, deferred::defer_owner, driver::find_driver, rules::Origin};
 use crate::{Device, Error, memory::counted::Counted, request::Consumer};
 
-pub(crate) use crate::stream::order::order_streams;
+pub(crate) use crate::stream::order::{order_streams, wait_on_host};
 
 /// What becomes of an owner whose tensor is deleted.
 enum DropDecision {

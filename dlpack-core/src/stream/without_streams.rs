@@ -6,9 +6,7 @@ use crate::stream::Queue;
 use crate::stream::rules::{Origin, stream_of_producer};
 use crate::{Device, Error, ReleasePolicy, request::Consumer};
 
-pub(crate) use self::{
-    StateWithoutDriver as StreamState, check_order_without_driver as order_streams,
-};
+pub(crate) use self::StateWithoutDriver as StreamState;
 
 /// Checks that the consumer's work needs no ordering by a driver.
 pub(crate) fn check_order_without_driver(
@@ -25,6 +23,11 @@ pub(crate) fn check_order_without_driver(
         }
         _ => Ok(()),
     }
+}
+
+/// Checks that the host need not wait for the producer's work.
+pub(crate) fn wait_on_host(device: Device, queue: Option<Queue>) -> Result<(), Error> {
+    check_order_without_driver(device, queue, Consumer::Host)
 }
 
 /// The origin of exported memory, with the interface of the `StreamState` that is built with `streams`.
