@@ -443,6 +443,61 @@ fn a_panic_leaves_old_or_new_elements() {
     }
 }
 
+/// Every `step`-th element of rows is changed, from the second on, and what lies between them is not.
+fn changes_with_gaps<T: Plain + PartialEq + core::fmt::Debug>(
+    dtype: DLDataType,
+    number: fn(usize) -> T,
+) {
+    for (rows, len, step) in [
+        (1, 2, 2),
+        (1, 40, 3),
+        (3, 15, 2),
+        (3, 16, 2),
+        (2, 17, 3),
+        (5, 18, 40),
+        (2, 300, 2),
+        (2, 300, 70),
+    ] {
+        let old: Vec<T> = (0..rows * len * step).map(number).collect();
+        let places: Vec<usize> = (0..rows)
+            .flat_map(|row| (1..len).map(move |at| (row * len + at) * step + step - 1))
+            .collect();
+        let mut memory = old.clone();
+        let all = import(memory.as_mut_ptr().cast(), dtype, &[rows, len, step], &[]);
+        let mut all = ViewMut::<T, [i64; 3]>::new(all).unwrap();
+        let mut most = all.slice_mut(1, 1..len).unwrap();
+        let mut gaps = most.index_mut(2, step - 1).unwrap();
+        let mut seen = Vec::new();
+        gaps.update(|element| {
+            seen.push(element);
+            number(7 + seen.len())
+        });
+        let mut expected = old.clone();
+        for (nth, &place) in places.iter().enumerate() {
+            assert_eq!(seen[nth], old[place], "{rows} {len} {step}");
+            expected[place] = number(8 + nth);
+        }
+        assert_eq!(seen.len(), places.len());
+        assert_eq!(gaps.to_vec().unwrap().len(), places.len());
+        gaps.fill(number(3));
+        gaps.update(|element| element);
+        drop(all);
+        for &place in &places {
+            assert_eq!(memory[place], number(3), "{rows} {len} {step}");
+            memory[place] = expected[place];
+        }
+        assert_eq!(memory, expected, "{rows} {len} {step}");
+    }
+}
+
+#[test]
+fn changes_of_elements_with_gaps() {
+    changes_with_gaps::<u8>(U8, |number| number as u8);
+    changes_with_gaps::<u16>(U16, |number| (number as u16).wrapping_mul(259));
+    changes_with_gaps::<u64>(U64, |number| number as u64 * 0x0101_0000_0203);
+    changes_with_gaps::<f32>(F32, |number| number as f32);
+}
+
 /// The bytes of bools may be any, and a function is called with values.
 #[test]
 fn updates_of_many_bools() {

@@ -6,6 +6,7 @@
 //! | elements | loaded, stored |
 //! |---|---|
 //! | contiguous, or in contiguous rows of a line or more | a line at a time; fewer at both ends |
+//! | with gaps between them, in long runs | one after another, each in registers |
 //! | with other strides | by [`ItemOffsets::load_next`] and [`ItemOffsets::store_next`], a block at a time |
 //!
 //! The caller's function runs between a load and a store. If it panics, the elements of that line or block keep their old values.
@@ -157,6 +158,26 @@ unsafe fn change_block<T: Plain, C: Change<T>>(place: *mut u8, count: usize, cha
     unsafe { atomic::store_bytes(block.as_ptr().cast(), place, bytes, align_of::<T>()) };
 }
 
+/// Changes one element.
+///
+/// # Safety
+///
+/// The contract of [`change_run`], for one element.
+#[inline(always)]
+unsafe fn change_element<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
+    let mut element = MaybeUninit::<T>::uninit();
+    let (bytes, alignment) = (size_of::<T>(), align_of::<T>());
+    if C::READS {
+        // SAFETY: by this function's contract the element is readable at `place`; `element` is a local variable of that size.
+        unsafe { atomic::load_bytes(place, element.as_mut_ptr().cast(), bytes, alignment) };
+        // SAFETY: `load_bytes` has written the bytes of one element.
+        unsafe { make_values(element.as_mut_ptr(), 1) };
+    }
+    change.write_values(slice::from_mut(&mut element));
+    // SAFETY: by this function's contract the element is writable at `place`; `write_values` has initialised `element`.
+    unsafe { atomic::store_bytes(element.as_ptr().cast(), place, bytes, alignment) };
+}
+
 /// Changes elements with any strides, in the order of `offsets`.
 ///
 /// # Safety
@@ -171,6 +192,17 @@ pub(super) unsafe fn change_strided<T: Plain, C: Change<T>>(
         while let Some((start, count)) = offsets.next_run() {
             // SAFETY: a run of the elements of this function's contract; `has_runs_of` found runs contiguous.
             unsafe { change_run(data.wrapping_offset(start), count, change) };
+        }
+        return;
+    }
+    if let Some(step) = offsets.step_of_long_runs(size_of::<T>()) {
+        while let Some((start, count)) = offsets.next_run() {
+            let mut place = data.wrapping_offset(start);
+            for _ in 0..count {
+                // SAFETY: `next_run` only returns elements of this function's contract, `step` bytes apart.
+                unsafe { change_element(place, change) };
+                place = place.wrapping_offset(step);
+            }
         }
         return;
     }

@@ -99,7 +99,7 @@ impl<'a> ItemOffsets<'a> {
     /// is so for long runs with gaps between their items. If the gaps are larger than a cache line, a block of several short runs
     /// reads each line fewer times.
     #[inline]
-    pub(super) fn step_of_long_runs(&self, bytes: usize) -> Option<isize> {
+    pub(crate) fn step_of_long_runs(&self, bytes: usize) -> Option<isize> {
         let long = match self.step.unsigned_abs() {
             0..LINE => LONG_RUN,
             _ => BLOCK_RUN,
