@@ -81,7 +81,7 @@ def nanobind():
     return words, folder / "src/nb_combined.cpp"
 
 
-def build_c(place):
+def build_c(place, peers):
     c = shlex.split(os.environ.get("CC", "cc"))
     _, problem = run([*c, "-O2", *flags(), HERE / "c/bench_c.c", "-o", place / "bench_c.so"])
     if problem:
@@ -91,7 +91,7 @@ def build_c(place):
         _, problem = run([*c, "-O2", "-fPIC", "-shared", HERE / "c/count_malloc.c", "-o", place / "count_malloc.so"])
         if problem:
             problems["counting allocations"] = problem
-    found = nanobind()
+    found = nanobind() if peers else None
     if found is None:
         problems["nanobind"] = "no Python package `nanobind` in this environment"
         return problems
@@ -104,12 +104,12 @@ def build_c(place):
     return problems
 
 
-def build(names):
-    """Builds everything, and gives a folder to import from for each build, and what went wrong."""
+def build(names, peers=True):
+    """Builds our module, C and, unless `peers` is false, the peers. Gives a folder to import from for each build, and what failed."""
     common = target() / f"c-{ABI}"
     common.mkdir(parents=True, exist_ok=True)
     print("building C and C++ ..", flush=True)
-    problems = build_c(common)
+    problems = build_c(common, peers)
     folders = {}
     for name in names:
         place = target() / f"{name}-{ABI}"
@@ -118,7 +118,7 @@ def build(names):
         problem = build_crate(HERE / "ours", "bench_ours", name, place)
         if problem:
             sys.exit(f"run: our own class does not build: {problem}")
-        if name != "abi3":
+        if peers and name != "abi3":
             for crate, module in CRATES.items():
                 problem = build_crate(HERE / "peers" / crate, module, name, place)
                 if problem:

@@ -29,6 +29,7 @@ PRODUCERS = {
     "ours, shape = [_, 5, 3]": ("bench_ours", "ShapeInferred"),
     "ours, Vec<[[f32; 3]; 5]>": ("bench_ours", "ShapeOfElements"),
     "ours, strides": ("bench_ours", "WithStrides"),
+    "ours, strides of padded rows": ("bench_ours", "PaddedRows"),
     "ours, byte_strides": ("bench_ours", "WithByteStrides"),
     "ours, order = F": ("bench_ours", "ColumnMajor"),
     "ours, offset": ("bench_ours", "WithOffset"),
@@ -94,7 +95,7 @@ def check(name, made, expected):
     assert tuple(made.__dlpack_device__()) == (1, 0), name
     if hasattr(type(made), "__dlpack_c_exchange_api__"):
         data, _, shape, strides, dtype = bench_c.look(made)
-        packed = strides == (15, 3, 1) or any(word in name for word in ("order", "column"))
+        packed = strides == (15, 3, 1) or any(word in name for word in ("order", "column", "padded"))
         assert (data, shape, dtype) == (address, SHAPE, (2, 32, 1)) and packed, name
     gc.collect()
     assert sys.getrefcount(made) == before, f"{name} is held still"

@@ -6,6 +6,7 @@ And functions that take arrays, beside rust-numpy's and nanobind's (`takes.py`).
     python3 benches/python/run.py                           # the same, in an environment of your own
     python3 benches/python/run.py --builds thin --processes 3 --only call table
     python3 benches/python/run.py --instructions-only
+    cargo xtask bench declarations                          # only our declarations, beside each other and NumPy
 
 Needs NumPy; with apache-tvm-ffi and nanobind there are more columns and rows. Whatever cannot be built or
 imported is named at the end, with the reason. Linux or another Unix with a C compiler.
@@ -90,6 +91,43 @@ def instructions(folders, only):
     return result, None
 
 
+def declarations(folders, processes, rounds, calls):
+    """The table of our declarations, beside each other and beside NumPy's own array; whether each is as fast as promised."""
+    print("instructions ..", flush=True)
+    counted, reason = instructions(folders, ["call"])
+    if reason:
+        print(f"NOT MEASURED instructions: {reason}")
+    found = []
+    for number in range(processes):
+        print(f"process {number + 1} of {processes} ..", flush=True)
+        found.append(json.loads(child(folders, "times", only=["call", "numpy"], rounds=rounds, calls=calls))["times"])
+    names = [name for name in PRODUCERS if name in found[0]["call"] and (name.startswith("ours") or name == "numpy")]
+    best = min(counted["call"][name] for name in names) if counted else None
+    # Each process compares its own times: what else runs on the machine slows all of its turns.
+    fastest = [min(times["call"][name] for name in names if name != "numpy") for times in found]
+    rows, slow = [], []
+    for name in names:
+        call = statistics.median(times["call"][name] for times in found)
+        to_fastest = statistics.median(times["call"][name] / low for times, low in zip(found, fastest))
+        to_numpy = [statistics.median(times[m][name] / times[m]["numpy"] for times in found) for m in ("call", "numpy")]
+        count = counted["call"][name] if counted else None
+        rows.append([
+            name,
+            "-" if count is None else f"{count:.0f}",
+            "-" if count is None else f"{count / best:.2f}",
+            f"{call:.0f}",
+            f"{to_fastest:.2f}",
+            *(f"{ratio:.2f}" for ratio in to_numpy),
+        ])  # fmt: skip
+        if name != "numpy" and (to_fastest > 1.25 or to_numpy[0] > 1):
+            slow.append(name)
+    columns = ["", "instructions", "to the least", "ns", "to the fastest", "to NumPy", "np.from_dlpack, to NumPy"]
+    table("`obj.__dlpack__(max_version=(1, 1))` by declaration", columns, rows)
+    for name in slow:
+        print(f"  MISSED: {name}: at most 1.25 of the fastest, and less than NumPy")
+    return not slow
+
+
 def middle(values):
     return statistics.median(values), min(values), max(values)
 
@@ -170,6 +208,7 @@ def main():
     parser.add_argument("--calls", type=int, default=2000, help="calls in a turn")
     parser.add_argument("--no-instructions", action="store_true", help="do not count them; it takes a minute")
     parser.add_argument("--instructions-only", action="store_true", help="count them, time nothing")
+    parser.add_argument("--declarations", action="store_true", help="only the table of our declarations, thin LTO")
     parser.add_argument("--strict", action="store_true", help="exit status 1 if a ratio is above what is promised")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     words = parser.parse_args()
@@ -182,6 +221,10 @@ def main():
             importlib.import_module(package)
         except ImportError as error:
             print(f"NOT MEASURED {package}: {error}")
+    if words.declarations:
+        folders, _ = build(["thin"], peers=False)
+        kept = declarations(folders["thin"], words.processes, words.rounds, words.calls)
+        sys.exit(1 if words.strict and not kept else 0)
     folders, problems = build(words.builds)
     exported = [measure for measure in words.only if measure in exports.MEASURES]
 

@@ -9,10 +9,11 @@
 //!   classes        what 100 classes cost the compiler and the library
 //!   sizes          what a class, a view and a result add to a library, in bytes
 //!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, in about ten minutes
+//!   declarations   `__dlpack__` of each way to declare a tensor, beside the fastest of them and NumPy's own array
 //!   peers          every capability beside all who have it; writes the guide's page of benchmarks, in about ten minutes
 //! usage: `cargo xtask bench [NAME] [--quick]`
 //!   NAME      only this one
-//!   --quick   python, peers: less, and fewer rounds; to see that it works, not to compare
+//!   --quick   python, declarations, peers: less, and fewer rounds; to see that it works, not to compare
 
 use crate::prelude::*;
 
@@ -38,6 +39,13 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
             let run = venv.run(sh).arg("benches/python/run.py");
             let few = "--builds thin --processes 1 --rounds 11";
             Ok(run.line(if quick { few } else { "" }).run()?)
+        }),
+        Step::new("declarations", move |sh| {
+            let venv = venv(sh, &interpreter()?, "bench", PACKAGES)?;
+            let run = venv.run(sh).arg("benches/python/run.py");
+            let few = "--processes 1 --rounds 11";
+            let words = run.arg("--declarations").line(if quick { few } else { "" });
+            Ok(words.run()?)
         }),
         Step::new("peers", move |sh| {
             let python = venv(sh, &interpreter()?, "bench", PACKAGES)?;

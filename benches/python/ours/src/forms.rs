@@ -56,6 +56,13 @@ forms! {
         #[dlpack(strides)] strides: [isize; 3] = [15, 3, 1],
     }
 
+    #[dlpack(strides = [pitch, _, _])]
+    PaddedRows(dims) {
+        #[dlpack(data)] pixels: Vec<f32> = rows(&dims).concat().chunks(5).flat_map(|row| [row.as_flattened(), &[0.0]].concat()).collect(),
+        #[dlpack(shape)] shape: [usize; 3] = dims,
+        pitch: usize = 16,
+    }
+
     WithByteStrides(dims) {
         #[dlpack(data)] pixels: Vec<f32> = numbers(&dims),
         #[dlpack(shape)] shape: [usize; 3] = dims,

@@ -81,8 +81,8 @@ mod bench_ours {
     #[pymodule_export]
     use super::forms::{
         Attributes, ColumnMajor, Columns, Computed, Delegating, Enum, OtherElement, OverArc,
-        OverNdarray, RuntimeType, ShapeInferred, ShapeOfElements, ShapeOfFields, WithByteStrides,
-        WithOffset, WithStrides,
+        OverNdarray, PaddedRows, RuntimeType, ShapeInferred, ShapeOfElements, ShapeOfFields,
+        WithByteStrides, WithOffset, WithStrides,
     };
     #[pymodule_export]
     use super::lists::{
