@@ -767,6 +767,18 @@ fn nalgebra_sees_the_same() {
     }
 }
 
+/// The address of an empty array need not be aligned, as no element is read.
+#[test]
+fn an_empty_array_at_any_address_is_an_empty_slice() {
+    let mut memory = [0_u8; 2];
+    let data = memory
+        .as_mut_ptr()
+        .wrapping_add(1 - memory.as_ptr().addr() % 2);
+    let empty = Foreign::new(data, dtype(1, 16, 1), &[0]);
+    let view = View::<u16, [i64; 1]>::new(import(&empty)).unwrap();
+    assert!(view.as_slice().unwrap().is_empty());
+}
+
 /// A tensor over `memory`, as NumPy exports `x[None]` and `numpy.broadcast_to`: with these strides.
 #[cfg(feature = "nalgebra")]
 fn with_strides(memory: &mut [u16], shape: &[i64], strides: &[i64]) -> Managed {
