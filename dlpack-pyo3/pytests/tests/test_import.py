@@ -586,6 +586,27 @@ def test_inspecting():
     assert foreign.deleted >= 1
 
 
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (0, "none"),
+        (capi.READ_ONLY, "read-only"),
+        (capi.IS_COPIED, "copied"),
+        (capi.PADDED, "padded"),
+        (capi.READ_ONLY | capi.IS_COPIED | capi.PADDED, "read-only, copied, padded"),
+        (1 << 40, "and some that are not known"),
+        (capi.PADDED | 1 << 3, "padded, and some that are not known"),
+    ],
+)
+def test_inspecting_names_each_flag(flags, names):
+    """FLG-08: `inspect` names the flags that are set, and no others."""
+    text = p.inspect(capi.Foreign(flags=flags, dtype=(17, 4, 1)))
+    lines = [line.split(maxsplit=1) for line in text.splitlines()]
+    assert [words[1] for words in lines if words[0] == "flags"] == [names, names], text
+    dtype = "float4_e2m1fn, one a byte" if flags & capi.PADDED else "float4_e2m1fn"
+    assert [words[1] for words in lines if words[0] == "dtype"] == [dtype, dtype], text
+
+
 @pytest.mark.parametrize("legacy", [True, False])
 def test_inspecting_lists_that_are_not_aligned(legacy):
     """Own faults 11: `inspect` says so, and does not read them."""
