@@ -214,6 +214,14 @@ def test_a_class_in_python(numpy):
         assert memoryview(Other([1.0])).tobytes() == b"abc"
     assert Other([1.0]).__array__().tolist() == [0, 0, 0]
 
+    class Redirected(p.Own):
+        def __dlpack__(self, **request):
+            return thing.__dlpack__(**request)
+
+    # The buffer is that of the tensor which the class itself exports.
+    assert memoryview(Redirected([7.0, 8.0])).tolist() == [1.0, 2.0]
+    assert numpy.asarray(memoryview(Redirected([7.0, 8.0]))).tolist() == [1.0, 2.0]
+
 
 def test_tensors_of_an_object_are_no_array(numpy):
     """A class that only has tensors has no buffer and no `__array__`."""
