@@ -62,8 +62,21 @@ fn unknown_keys_list_the_known_ones() {
     field("steps", "; did you mean `strides`?");
     field("dev", "; did you mean `device`?");
     field("array", "; did you mean `data`?");
+    field("linesize", "; did you mean `byte_strides`?");
+    field("begin", "; did you mean `offset`?");
+    field("datatype", "; did you mean `dtype`?");
+    field("queue", "; did you mean `stream`?");
+    field("keep", "; did you mean `owner`?");
+    field("immutable", "; did you mean `readonly`?");
+    field("mutable", "; did you mean `writable`?");
+    field("records", "; did you mean `columns`?");
     field("dtype_", "; did you mean `dtype`?");
     field("xyz", "");
+    // Half of a key, or three letters more, are not alike.
+    field("datum", "");
+    field("shapexyz", "");
+    field("xyzshape", "");
+    field("device_xyz", "");
     field(
         "info",
         "; write `#[dlpack_pymethods(info)]` above `#[pymethods]`",
@@ -77,6 +90,14 @@ fn unknown_keys_list_the_known_ones() {
         "#[dlpack(layout = 3)] struct S(Vec<f32>);",
         &[(&message, "layout")],
     );
+    let message = format!(
+        "unknown dlpack struct attribute `scalar`, expected {STRUCT_KEYS}; did you mean `elem`?"
+    );
+    check(
+        Derive::DLPack,
+        "#[dlpack(scalar = f32)] struct S(Vec<f32>);",
+        &[(&message, "scalar")],
+    );
     all(
         Derive::DLPack,
         &[
@@ -89,6 +110,11 @@ fn unknown_keys_list_the_known_ones() {
                 "enum E { #[dlpack(skipped)] A, B(Vec<f32>) }",
                 "unknown dlpack variant attribute `skipped`, expected `skip`",
                 "skipped",
+            ),
+            (
+                "enum E { #[dlpack(ignore)] A, B(Vec<f32>) }",
+                "unknown dlpack variant attribute `ignore`, expected `skip`; did you mean `skip`?",
+                "ignore",
             ),
             (
                 "enum E { A(#[dlpack(dat)] Vec<f32>) }",
