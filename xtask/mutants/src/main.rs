@@ -25,7 +25,7 @@ mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -170,9 +170,8 @@ impl Session {
         let measured = judge.measure()?;
         let count = measured.tests.len();
         println!("mutants: {count} tests, in {:.0?}", clock.elapsed());
-        let unreached = self.run_reached(&garden, &judge, &measured)?;
+        self.run_reached(&garden, &judge, &measured)?;
         if self.is_whole() {
-            self.look_for_unreached(&unreached)?;
             self.run_alone(&garden, &judge, &measured.tests)?;
         }
         Ok(())
@@ -207,13 +206,8 @@ impl Session {
         Ok(judge)
     }
 
-    /// Runs the bugs that tests reach; gives those that none reaches.
-    fn run_reached(
-        &self,
-        garden: &Garden,
-        judge: &Judge,
-        measured: &Measured,
-    ) -> Result<BTreeSet<usize>> {
+    /// Runs the bugs that tests reach, after it has noted those that none reaches.
+    fn run_reached(&self, garden: &Garden, judge: &Judge, measured: &Measured) -> Result<()> {
         let tests = &measured.tests;
         let mut by_place: HashMap<usize, Vec<usize>> = HashMap::new();
         for (index, test) in tests.iter().enumerate() {
@@ -252,6 +246,9 @@ impl Session {
             "mutants: {count} to run, {} more that no test reaches",
             unreached.len()
         );
+        if self.is_whole() {
+            self.look_for_unreached(&unreached.into_iter().collect())?;
+        }
         in_parallel(
             judge.jobs,
             work.into_iter().enumerate().collect(),
@@ -282,8 +279,7 @@ impl Session {
                 }
                 self.outcomes.add(mutant, verdict, &why)
             },
-        )?;
-        Ok(unreached.into_iter().collect())
+        )
     }
 
     /// Tells what is compiled and not tested from what is not compiled, as for another system.
@@ -291,9 +287,14 @@ impl Session {
         if unreached.is_empty() {
             return Ok(());
         }
-        let compiled = self
-            .tree
-            .compiled(&self.sources, &self.mutants, unreached)?;
+        // In a copy of its own: cargo would build the tests again if the sources with switches changed.
+        let broken = Tree {
+            root: self.tree.root.with_file_name("broken"),
+            ..self.tree.clone()
+        };
+        fs::create_dir_all(&broken.root)?;
+        broken.copy(Path::new(&variable("MUTANTS_ROOT")?))?;
+        let compiled = broken.compiled(&self.sources, &self.mutants, unreached)?;
         for index in unreached {
             let is_compiled = compiled.contains(index);
             let verdict = if is_compiled {
