@@ -122,6 +122,11 @@ fn unknown_keys_list_the_known_ones() {
                 "dat",
             ),
             (
+                "#[dlpack(unsafe(data = p, lem = n))] struct S { p: *const f32, n: usize }",
+                "unknown dlpack `unsafe` attribute `lem`, expected one of `data`, `len`; did you mean `len`?",
+                "lem",
+            ),
+            (
                 "#[dlpack(unsafe(data = p, size = n))] struct S { p: *const f32, n: usize }",
                 "unknown dlpack `unsafe` attribute `size`, expected one of `data`, `len`; did you mean `len`?",
                 "size",

@@ -607,6 +607,17 @@ def test_inspecting_names_each_flag(flags, names):
     assert [words[1] for words in lines if words[0] == "dtype"] == [dtype, dtype], text
 
 
+def test_inspecting_tells_the_address():
+    """`inspect` tells the address of the data, and the largest power of two that divides it, up to a page."""
+    foreign = capi.Foreign()
+    address = c.addressof(foreign.memory)
+    alignment = min(address & -address, 4096)
+    assert f"{address:#x}, a multiple of {alignment}\n" in p.inspect(foreign)
+    foreign.managed.dl_tensor.data = None
+    (line,) = {line.strip() for line in p.inspect(foreign).splitlines() if line.strip().startswith("data ")}
+    assert line.split() == ["data", "null"]
+
+
 @pytest.mark.parametrize("legacy", [True, False])
 def test_inspecting_lists_that_are_not_aligned(legacy):
     """Own faults 11: `inspect` says so, and does not read them."""
