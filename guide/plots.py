@@ -63,10 +63,11 @@ WHY = {
     "loader": "Same as for one array.",
     "environments": "Each access of an attribute makes a new array over the memory; the other class stores its arrays and returns them.",
     "columns": "Same as for one array.",
-    "index": "A slice is an export of its own, with an owner that keeps the base tensor, so any library may have it and any thread may drop it; "
-    "NumPy's is one more array object. To index often, use `np.asarray(tensor)`.",
+    "index": "Both create one object: ours is an instance of a PyO3 class, which the garbage collector tracks, and the function is called through PyO3. "
+    "To index often, use `np.asarray(tensor)`.",
     "slice": "Same as for an index.",
-    "tolist": "One loop handles all item types, from 4 bits to 16 bytes; NumPy has a loop for each type.",
+    "tolist": "For one item this is the call: ours is made through PyO3, checks that the CPU can read the memory, and copies the items before "
+    "objects are made of them, since other threads may write.",
     "pickle": "Pickle looks up our function by name in the module; it knows NumPy's directly.",
     "threads-one": "Same as for one thread.",
     "threads-own": "Same as for one thread.",

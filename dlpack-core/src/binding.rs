@@ -13,7 +13,7 @@
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | view such memory without a tensor, and make one later | [`UnownedArray`], [`View::into_tensor`](crate::array::View::into_tensor) |
-//! | export a view of a tensor | [`apply_picks`], [`PickedView`] |
+//! | slice a tensor, and export the slice later or never | [`TensorSlice`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
@@ -28,7 +28,7 @@
 //! | implement `current_work_stream` of the exchange API table | [`current_stream`](fn@current_stream) |
 //! | implement the allocator of that table | [`zeroed_like`] |
 //! | read a struct that another producer filled, without taking ownership | [`check_aligned`](fn@check_aligned), [`list_at`](fn@list_at) |
-//! | print the numbers of a tensor of any data type | [`copy_numbers`] |
+//! | print the numbers of a tensor of any data type | [`copy_numbers`], [`only_number`] |
 //! | format an error when memory may be exhausted | [`text`](fn@text) |
 //! | find the Python exception for an error, with the feature `pyo3` | `exception` |
 //! | prevent overlap of arrays that are lent as plain slices | [`LeaseTable`], with the [`Span`] of each array from [`UnownedArray::span`] |
@@ -39,7 +39,7 @@
 mod leases;
 
 pub use crate::array::unowned::UnownedArray;
-pub use crate::describe::record::Records;
+pub use crate::describe::{record::Records, slice::TensorSlice};
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
@@ -52,7 +52,7 @@ pub use crate::export::offer::Offer;
 pub use crate::export::reexport::kept_by;
 pub use crate::export::root::{keep_by_root_of, share_root};
 pub use crate::export::strided::{Strided, keep_strided};
-pub use crate::export::views::{apply_picks, reinterpret_bytes};
+pub use crate::export::views::reinterpret_bytes;
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
@@ -64,5 +64,5 @@ pub use crate::stream::{order::current_stream, session::around_blocking};
 pub use crate::tensor::array_element::{ElementAccess, ElementTask};
 pub use crate::tensor::foreign::{check_aligned, list_at};
 pub use crate::tensor::managed::{device_of, take_own};
-pub use crate::tensor::numbers::{AnyNumber, Numbers, copy_numbers};
+pub use crate::tensor::numbers::{AnyNumber, Numbers, copy_numbers, only_number};
 pub use leases::{LeaseTable, Leases, TableLock};

@@ -16,6 +16,7 @@
 //! | `check` | every rule that involves more than one part: shape, strides, offset, bounds, alignment, device, stream; decides whether the tensor is read-only |
 //! | `fast` | fast paths for valid tensors with few axes, which nearly all tensors are; a second copy of the rules for them |
 //! | `descriptor` | the checked description; also of a tensor that was exported or imported before |
+//! | `slice` | a view of a tensor that is not exported yet |
 //! | `record` | columns over a slice of structs |
 
 pub(crate) mod check;
@@ -23,3 +24,4 @@ pub(crate) mod descriptor;
 pub(crate) mod fast;
 pub(crate) mod parts;
 pub(crate) mod record;
+pub(crate) mod slice;

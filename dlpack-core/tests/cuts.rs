@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use dice::Dice;
 use dlpack_core::abi::{DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_READ_ONLY};
 use dlpack_core::binding::{
-    Offer, Pick, PickedView, apply_picks, export_with, kept_by, unordered_stream,
+    Offer, Pick, PickedView, TensorSlice, export_with, kept_by, unordered_stream,
 };
 use dlpack_core::{
     Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
@@ -220,17 +220,23 @@ fn cuts_are_what_lists_of_all_items_say() {
                             axis += 1;
                         }
                     }
-                    let mut part = tensor.describe().unwrap();
                     let request = ExportRequest {
                         stream: unordered_stream(device),
                         ..ExportRequest::versioned()
                     };
                     let select =
                         |view: &mut PickedView<'_>| picks.iter().try_for_each(|one| view.pick(one));
-                    let part = apply_picks(&mut part, select)
-                        .and_then(|done| done)
+                    let mut slice = TensorSlice::NONE;
+                    let selected = slice.select(&tensor, None, select, |error| error);
+                    let part = selected.and_then(|()| {
+                        // SAFETY: a slice of this tensor.
+                        let view = unsafe { slice.view(&tensor) };
+                        expected.is(&view);
+                        // SAFETY: a slice of this tensor.
+                        let mut part = unsafe { slice.describe(&tensor) }.unwrap();
                         // SAFETY: there is no memory to be kept.
-                        .and_then(|()| unsafe { export_with((), &mut part, &request) });
+                        unsafe { export_with((), &mut part, &request) }
+                    });
                     (part, expected)
                 }
             };
@@ -322,9 +328,52 @@ fn what_cannot_be_cut_is_refused_and_released() {
     let whole = tensor();
     let picks = [Pick::Slice(0..4, 1), Pick::Slice(0..6, 0)];
     let select = |view: &mut PickedView<'_>| picks.iter().try_for_each(|one| view.pick(one));
-    let stands = apply_picks(&mut whole.describe().unwrap(), select).and_then(|done| done);
+    let mut slice = TensorSlice::NONE;
+    let stands = slice.select(&whole, None, select, |error| error);
     assert_eq!(stands.unwrap_err(), Error::BadStride { axis: 1, found: 0 });
     assert_eq!(foreign.deleted.times(), released);
+}
+
+#[test]
+fn slices_need_no_block() {
+    let tensor = vec![[1_u16, 2, 3], [4, 5, 6]].into_dlpack().unwrap();
+    let cut = |of: Option<&TensorSlice>, picks: &[Pick]| {
+        let mut slice = TensorSlice::NONE;
+        let select = |view: &mut PickedView<'_>| picks.iter().try_for_each(|one| view.pick(one));
+        slice
+            .select(&tensor, of, select, |error| error)
+            .map(|()| slice)
+    };
+    let is = |slice: &TensorSlice, shape: &[i64], expected: &[u16]| {
+        // SAFETY: a slice of this tensor.
+        let view = unsafe { slice.view(&tensor) };
+        assert_eq!((view.shape(), view.strides().len()), (shape, shape.len()));
+        assert_eq!(view.to_vec::<u16>().unwrap(), expected);
+        // SAFETY: a slice of this tensor.
+        let described = unsafe { slice.describe(&tensor) }.unwrap();
+        assert_eq!(described.shape(), shape);
+        assert_eq!(described.strides(), view.strides());
+        assert_eq!(described.as_ptr(), view.as_ptr());
+        assert!(described.is_read_only() && view.is_read_only() && !view.is_copied());
+    };
+    let row = cut(None, &[Pick::Index(1)]).unwrap();
+    is(&row, &[3], &[4, 5, 6]);
+    let back = cut(Some(&row), &[Pick::Slice(0..3, -1)]).unwrap();
+    is(&back, &[3], &[6, 5, 4]);
+    // More axes than lie inline, and fewer again.
+    for more in [4, 5, 6, 7, 63] {
+        let long = cut(Some(&back), &vec![Pick::NewAxis; more]).unwrap();
+        is(&long, &[&vec![1; more][..], &[3]].concat(), &[6, 5, 4]);
+        let short = cut(Some(&long), &vec![Pick::Index(0); more]).unwrap();
+        is(&short, &[3], &[6, 5, 4]);
+    }
+    let (most, found) = (64, 71);
+    let error = cut(Some(&back), &vec![Pick::NewAxis; 70]).unwrap_err();
+    assert_eq!(error, Error::TooManyAxes { found, most });
+    let none = cut(Some(&back), &[Pick::Slice(0..0, 1), Pick::NewAxis]).unwrap();
+    is(&none, &[0, 1], &[]);
+    // SAFETY: a slice of this tensor.
+    assert!(unsafe { none.view(&tensor) }.as_ptr().is_null());
 }
 
 /// A part keeps the whole; that of a tensor of ours needs no memory, and of one of somebody else one block, however often

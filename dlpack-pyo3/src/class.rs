@@ -16,6 +16,7 @@
 //! | `arrays` | attributes for the tensors of an object, as arrays of a library |
 //! | `tensor` | [`Tensor`], the class for any tensor |
 //! | `plain` | the class of objects that C code creates in a module without `Tensor` |
+//! | `contents` | the contents of a `Tensor`: a tensor, or a slice of that of another `Tensor` |
 //! | `iterable` | `__iter__` and `__len__`, for classes that declare them |
 //! | `hinted` | arguments and results of `Tensor` that are precise in type stubs only |
 //! | `index` | parses the index of `tensor[index]` |
@@ -26,6 +27,7 @@
 mod array;
 pub(crate) mod arrays;
 mod buffer;
+mod contents;
 pub(crate) mod hinted;
 mod index;
 mod iterable;

@@ -7,27 +7,26 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this file | views of a tensor's data, a tensor that shares the memory's own owner, and an object's device |
+//! | this file | a tensor that shares the memory's own owner, and an object's device |
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
 //! | `arguments` | parses the arguments of `__dlpack__` |
 //! | `capsule` | creates capsules, and reads those of other producers |
 //!
 //! `crate::error` raises the core's errors, with the core's texts. Errors that only Python code can cause have their text where
 //! they are raised.
-#![expect(unsafe_code, reason = "describes and exports borrowed contents")]
+#![expect(unsafe_code, reason = "describes borrowed contents")]
 
 pub(crate) mod arguments;
 pub(crate) mod capsule;
 pub(crate) mod method;
 mod set_once;
 
-use dlpack_core::binding::{PickedView, apply_picks, export_with, share_root};
+use dlpack_core::binding::share_root;
 use dlpack_core::{Device, Managed};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, raise_core_error, raise_core_error_of};
-use crate::handover::{root, unordered};
-use crate::keepalive::{BorrowGuardOf, ObjectGuard, borrow_contents};
+use crate::error::{OrRaise, Raised, raise_core_error_of};
+use crate::keepalive::borrow_contents;
 use crate::vtable::{Exports, Vtable};
 
 /// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
@@ -40,35 +39,6 @@ pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<
         return Ok(None);
     };
     share_root(&mut described, None).transpose().or_fetch(py)
-}
-
-/// A view of an object that is nothing but a tensor. `select` applies the indices and slices.
-pub(crate) fn slice_object<T: Exports>(
-    object: &Bound<'_, T>,
-    select: impl FnOnce(&mut PickedView<'_>) -> PyResult<()>,
-) -> PyResult<Managed> {
-    const { assert!(T::EXTRAS.transparent) };
-    let py = object.py();
-    // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
-    let (value, guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
-    let mut described = value.describe();
-    let part = described.as_mut();
-    let part = part.map_err(|error| raise_core_error(py, error).take_exception(py))?;
-    apply_picks(part, select)?.or_fetch(py)?;
-    let request = unordered(part.device());
-    let root = root::<BorrowGuardOf<T>>(object.as_any(), part);
-    if root.is_none() {
-        if let Some(shared) = share_root(part, Some(&request)) {
-            return shared.or_fetch(py);
-        }
-    }
-    let owner = ObjectGuard::new(
-        guard,
-        &root.unwrap_or_else(|| object.as_any().as_borrowed()),
-    );
-    // SAFETY: the guard keeps the described memory borrowed. `ObjectGuard` keeps alive the object, or the root that owns its
-    // memory.
-    unsafe { export_with(owner, part, &request) }.or_fetch(py)
 }
 
 /// The device of an object's data.

@@ -117,12 +117,13 @@ pub(crate) fn new_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list.cast_into()?)
 }
 
-/// A list of the next `len` numbers, for each of the usual types by a loop of its own. `None` for any other type.
+/// A list of the next `len` numbers, for each of the usual types by a loop of its own. `None` for any other type, and `Some(None)`
+/// with an exception.
 pub(crate) fn list_of_numbers<'py>(
     py: Python<'py>,
     len: usize,
     numbers: &mut Numbers,
-) -> Option<PyResult<Bound<'py, PyAny>>> {
+) -> Option<Option<Bound<'py, PyAny>>> {
     macro_rules! lists {
         ($($dtype:ident: $type:ident, $make:ident;)*) => {
             match numbers.dtype() {
@@ -153,7 +154,7 @@ pub(crate) fn list_of_numbers<'py>(
     }
 }
 
-/// A list of what `make` gives for each `N` bytes.
+/// A list of what `make` gives for each `N` bytes; `None` with an exception.
 ///
 /// # Safety
 ///
@@ -163,22 +164,22 @@ unsafe fn fill_list<'py, const N: usize>(
     py: Python<'py>,
     bytes: &[u8],
     make: impl Fn([u8; N]) -> *mut PyObject,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> Option<Bound<'py, PyAny>> {
     let items = bytes.chunks_exact(N);
     let len = Py_ssize_t::try_from(items.len()).expect("no more than memory has");
     // SAFETY: attached.
     let list = unsafe { ffi::PyList_New(len) };
-    // SAFETY: new, or null with an exception.
-    let list = unsafe { from_new_reference(py, list) }?;
+    // SAFETY: a new reference, or null with an exception.
+    let list = unsafe { Bound::from_owned_ptr_or_opt(py, list) }?;
     for (index, item) in (0..len).zip(items) {
         let number = make(item.try_into().expect("so many bytes"));
         if number.is_null() {
-            return Err(PyErr::fetch(py));
+            return None;
         }
         // SAFETY: a list that no other code has, with such an index; the reference to the number is given away.
         unsafe { ffi::PyList_SetItem(list.as_ptr(), index, number) };
     }
-    Ok(list)
+    Some(list)
 }
 
 /// A tuple of these items; or the first error among them.

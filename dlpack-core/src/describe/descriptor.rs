@@ -60,6 +60,26 @@ pub(crate) enum DescriptionSource<'a> {
     BorrowedTensor(&'a Managed),
 }
 
+/// Moves an address by so many items: the pointer if the device's memory is addressable, else the byte offset.
+#[inline]
+pub(super) fn offset_address(
+    (data, byte_offset): (*mut u8, u64),
+    items: isize,
+    dtype: DataType,
+    device: Device,
+) -> Result<(*mut u8, u64), Error> {
+    let bits = dtype.itemsize_bits();
+    let Some(bytes) = extent::bytes_to_item(items, bits) else {
+        let bits = (items as i128).saturating_mul(bits as i128);
+        return Err(Error::PartialOffset { bits });
+    };
+    Ok(if device.device_type.is_addressable() {
+        (data.wrapping_offset(stride_to_isize(bytes)), byte_offset)
+    } else {
+        (data, byte_offset.wrapping_add_signed(bytes))
+    })
+}
+
 impl Descriptor<'_> {
     accessors!(&[i64], ".describe()?", dims.shape(), dims.strides());
 
@@ -230,16 +250,8 @@ impl Descriptor<'_> {
             return Ok(());
         }
         self.dims.replace(shape, strides)?;
-        let bits = self.dtype.itemsize_bits();
-        let Some(bytes) = extent::bytes_to_item(*first, bits) else {
-            let bits = (*first as i128).saturating_mul(bits as i128);
-            return Err(Error::PartialOffset { bits });
-        };
-        if self.device.device_type.is_addressable() {
-            self.data = self.data.wrapping_offset(stride_to_isize(bytes));
-        } else {
-            self.byte_offset = self.byte_offset.wrapping_add_signed(bytes);
-        }
+        let address = (self.data, self.byte_offset);
+        (self.data, self.byte_offset) = offset_address(address, *first, self.dtype, self.device)?;
         Ok(())
     }
 
@@ -313,16 +325,22 @@ impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
+        let dims = ShapeStrides::new(view.shape, view.strides)?;
+        Ok(Self::of_view(tensor, &view, dims))
+    }
+
+    /// Describes a view of an exported or imported tensor. `view` is that of the whole tensor, but for the address.
+    #[inline(always)]
+    pub(super) fn of_view(tensor: &'a Managed, view: &TensorRef<'_>, dims: ShapeStrides) -> Self {
         let access = tensor.access();
-        Ok(Self {
+        Self {
             data: view.data,
             byte_offset: view.byte_offset,
-            dims: ShapeStrides::new(view.shape, view.strides)?,
+            dims,
             dtype: view.dtype,
             device: view.device,
             stream: tensor.owner_stream(),
-            // Memory that any consumer may write can also be written by a consumer of an export through a shared reference.
-            read_only: view.is_read_only() || access != Access::Shared,
+            read_only: tensor.is_read_only_through_shared(view),
             access: if view.is_read_only() {
                 access.for_reading()
             } else {
@@ -333,7 +351,7 @@ impl<'a> Descriptor<'a> {
             source: DescriptionSource::BorrowedTensor(tensor),
             allocation: None,
             lifetime: PhantomData,
-        })
+        }
     }
 
     /// Describes an exported or imported tensor as seen through an exclusive reference.

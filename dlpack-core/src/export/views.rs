@@ -7,10 +7,10 @@ use crate::export::block::narrow_in_place;
 use crate::export::reexport::{reexport_changed, reexport_view};
 use crate::export::root::allocation_of;
 use crate::layout::Dims;
-use crate::layout::views::{LayoutView, PickedView};
+use crate::layout::views::LayoutView;
 use crate::loan::access::Access;
 use crate::tensor::view::check_alignment;
-use crate::{DLPack as _, DataType, Descriptor, Error, Managed, SharedBuffer};
+use crate::{DLPack as _, DataType, Error, Managed, SharedBuffer};
 
 /// Each view keeps the whole tensor alive, and inherits its access, device and stream. No memory is read or written, so the
 /// tensor may be on any device. Items that share a byte can be sliced only where a byte begins.
@@ -166,36 +166,6 @@ impl<T: Plain> SharedBuffer<T> {
         }
         Ok(cast)
     }
-}
-
-/// Replaces a description by that of a view, for which `select` applies one [`Pick`](crate::binding::Pick) after another. The outer error is that of
-/// `select`.
-///
-/// ```
-/// use dlpack_core::binding::{Pick, apply_picks};
-/// use dlpack_core::{DLPack, Error};
-///
-/// let image = [[1_u8, 2, 3], [4, 5, 6]];
-/// let mut backwards = image.describe()?;
-/// let picks = [Pick::Index(1), Pick::Slice(0..3, -2)];
-/// apply_picks(&mut backwards, |view| picks.iter().try_for_each(|one| view.pick(one)))??;
-/// assert_eq!((backwards.shape(), backwards.strides()), (&[2][..], &[-2][..]));
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-///
-/// [`Error::PartialOffset`], [`Error::TooManyAxes`], and the errors of `select`. After an error the description must not be used.
-#[inline(always)]
-pub fn apply_picks<E>(
-    described: &mut Descriptor<'_>,
-    select: impl FnOnce(&mut PickedView<'_>) -> Result<(), E>,
-) -> Result<Result<(), Error>, E> {
-    let mut view = LayoutView::without_axes();
-    let mut picked = PickedView::new(described.shape(), described.strides(), &mut view);
-    select(&mut picked)?;
-    picked.add_remaining_axes();
-    Ok(described.set_layout(&view))
 }
 
 /// Reinterprets the bytes of a tensor as items of another data type and shape, in row-major order: restores a tensor from

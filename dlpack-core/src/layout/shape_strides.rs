@@ -18,6 +18,9 @@ pub(crate) struct ShapeStrides {
 }
 
 impl ShapeStrides {
+    /// Those of a tensor without axes.
+    pub(crate) const EMPTY: Self = Self::from_inline([0; INLINE], [0; INLINE], 0);
+
     /// Takes the first `rank` values of each array, at most [`INLINE`].
     #[inline(always)]
     pub(crate) const fn from_inline(
@@ -55,6 +58,28 @@ impl ShapeStrides {
             (*places.0, *places.1) = (extent, stride);
         }
         (self.rank, self.heap) = (rank, None);
+        Ok(())
+    }
+
+    /// Appends an axis to shape and strides.
+    #[inline]
+    pub(crate) fn push_axis(&mut self, extent: i64, stride: i64) -> Result<(), Error> {
+        let [extents, steps] = &mut self.inline;
+        // If the values are on the heap, there are more axes than places.
+        let places = (extents.get_mut(self.rank), steps.get_mut(self.rank));
+        let (Some(last_extent), Some(last_stride)) = places else {
+            return self.push_axis_to_heap(extent, stride);
+        };
+        (*last_extent, *last_stride) = (extent, stride);
+        self.rank += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn push_axis_to_heap(&mut self, extent: i64, stride: i64) -> Result<(), Error> {
+        let [shape, strides] = [(self.shape(), extent), (self.strides(), stride)];
+        let shape = concat_lists(shape.0, &[shape.1])?;
+        *self = Self::on_heap(&shape, &concat_lists(strides.0, &[strides.1])?)?;
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use crate::layout::Dims;
 use crate::layout::extent::{self, extent_to_usize, stride_to_isize};
+use crate::layout::{Dims, dims::MAX_RANK, shape_strides::ShapeStrides};
 use crate::{Error, Order};
 
 /// The selection on one axis.
@@ -27,16 +27,6 @@ pub(crate) struct LayoutView {
 }
 
 impl LayoutView {
-    /// A view without axes, to which [`PickedView`] adds those that are selected.
-    #[inline]
-    pub(crate) fn without_axes() -> Self {
-        Self {
-            first: 0,
-            shape: Dims::new(),
-            strides: Dims::new(),
-        }
-    }
-
     /// The view of the whole.
     pub(crate) fn whole_layout(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         Ok(Self {
@@ -102,18 +92,24 @@ pub struct PickedView<'a> {
     strides: &'a [i64],
     /// The number of axes that have a pick.
     axis: usize,
+    /// The distance in items from the first item of the whole to the first item of the view.
+    first: isize,
+    /// The number of axes of the view beyond [`MAX_RANK`], which are counted but not stored.
+    excess: usize,
     /// Borrowed, because moves of it would cost as much as the picks.
-    view: &'a mut LayoutView,
+    view: &'a mut ShapeStrides,
 }
 
 impl<'a> PickedView<'a> {
-    /// Selects axes of a tensor for a view that has [no axes](LayoutView::without_axes) yet.
+    /// Selects axes of a tensor for a view that has no axes yet.
     #[inline]
-    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], view: &'a mut LayoutView) -> Self {
+    pub(crate) fn new(shape: &'a [i64], strides: &'a [i64], view: &'a mut ShapeStrides) -> Self {
         Self {
             shape,
             strides,
             axis: 0,
+            first: 0,
+            excess: 0,
             view,
         }
     }
@@ -128,42 +124,69 @@ impl<'a> PickedView<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchAxis`], [`Error::OutOfRange`]; [`Error::BadStride`] if a step is 0.
+    /// [`Error::NoSuchAxis`], [`Error::OutOfRange`]; [`Error::BadStride`] if a step is 0; [`Error::OutOfMemory`].
     #[inline]
     pub fn pick(&mut self, pick: &Pick) -> Result<(), Error> {
         let axis = self.axis;
         let range = |range| range_of(axis, range, self.shape, self.strides);
         let first = match pick {
-            Pick::NewAxis => {
-                self.push_axis(1, 1);
-                return Ok(());
-            }
+            Pick::NewAxis => return self.push_axis(1, 1),
             Pick::Index(index) => range(&single_index(*index))?.0,
             Pick::Slice(slice, step) => {
                 let (first, extent) = range(slice)?;
                 let (more, extent, stride) = step_axis(axis, extent, self.strides[axis], *step)?;
-                self.push_axis(extent, stride);
+                self.push_axis(extent, stride)?;
                 first.wrapping_add(more)
             }
         };
-        self.view.first = self.view.first.wrapping_add(first);
+        self.first = self.first.wrapping_add(first);
         self.axis += 1;
         Ok(())
     }
 
+    /// The number and the size of the next axis, if there is one.
+    #[must_use]
     #[inline]
-    fn push_axis(&mut self, extent: i64, stride: i64) {
-        self.view.shape.push(extent);
-        self.view.strides.push(stride);
+    pub fn next_axis(&self) -> Option<(usize, i64)> {
+        Some((self.axis, *self.shape.get(self.axis)?))
     }
 
-    /// Adds the remaining axes, which stay as they are. An allocation that failed shows when the layout is used.
-    #[inline(always)]
-    pub(crate) fn add_remaining_axes(mut self) {
-        let rest = self.shape.iter().zip(self.strides).skip(self.axis);
-        for (&extent, &stride) in rest {
-            self.push_axis(extent, stride);
+    /// Keeps the next `axes` axes as they are; fewer if there are not as many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`]
+    #[inline]
+    pub fn keep(&mut self, axes: usize) -> Result<(), Error> {
+        let whole = self.shape.iter().zip(self.strides);
+        for (&extent, &stride) in whole.skip(self.axis).take(axes) {
+            self.push_axis(extent, stride)?;
+            self.axis += 1;
         }
+        Ok(())
+    }
+
+    #[inline]
+    fn push_axis(&mut self, extent: i64, stride: i64) -> Result<(), Error> {
+        if self.view.rank() == MAX_RANK {
+            self.excess += 1;
+            return Ok(());
+        }
+        self.view.push_axis(extent, stride)
+    }
+
+    /// Adds the remaining axes, which stay as they are. Returns the distance in items from the first item of the whole to the
+    /// first item of the view.
+    #[inline]
+    pub(crate) fn finish(mut self) -> Result<isize, Error> {
+        self.keep(usize::MAX)?;
+        if self.excess > 0 {
+            return Err(Error::TooManyAxes {
+                found: MAX_RANK + self.excess,
+                most: MAX_RANK,
+            });
+        }
+        Ok(self.first)
     }
 }
 

@@ -18,7 +18,9 @@
 #![expect(unsafe_code, reason = "moves bytes between raw addresses")]
 
 use core::marker::PhantomData;
+use core::ptr::copy_nonoverlapping;
 
+use crate::memory::atomic::load_bytes;
 use crate::memory::moves::{
     Axis, Bytes, Item, PlainReads, Reads, SharedReads, Unit, bytes_to_isize,
 };
@@ -103,6 +105,10 @@ unsafe fn gather_multiples<const UNIT: usize>(
     dst: *mut u8,
     shared: bool,
 ) {
+    if let Some(items) = packed_items(shape, strides) {
+        // SAFETY: same contract as this function's: all items are readable and follow each other.
+        return unsafe { move_packed(src, items.wrapping_mul(itemsize), itemsize, dst, shared) };
+    }
     if shared {
         let reads = SharedReads(common_alignment(src, itemsize));
         // SAFETY: same contract as this function's for a `shared` source, which `SharedReads` reads by `atomic`.
@@ -110,6 +116,39 @@ unsafe fn gather_multiples<const UNIT: usize>(
     } else {
         // SAFETY: same contract as this function's; the source is not `shared`, so no other code writes it.
         unsafe { gather_with::<_, UNIT>(PlainReads, src, shape, strides, itemsize, dst) }
+    }
+}
+
+/// The number of items, if they follow each other in row-major order.
+#[inline]
+fn packed_items(shape: &[i64], strides: &[i64]) -> Option<usize> {
+    let mut items = 1_i64;
+    for (&extent, &stride) in shape.iter().zip(strides).rev() {
+        if extent != 1 && stride != items {
+            return None;
+        }
+        items = items.wrapping_mul(extent);
+    }
+    usize::try_from(items).ok()
+}
+
+/// Copies items that follow each other: `bytes` bytes in all.
+///
+/// # Safety
+///
+/// The contract of [`gather_items`], for items that occupy the `bytes` bytes from `src` on.
+#[inline]
+unsafe fn move_packed(src: *const u8, bytes: usize, itemsize: usize, dst: *mut u8, shared: bool) {
+    if bytes == 0 {
+        return;
+    }
+    if shared {
+        let alignment = common_alignment(src, itemsize);
+        // SAFETY: same contract as this function's: `src` is readable and `dst` writable for `bytes` bytes.
+        unsafe { load_bytes(src, dst, bytes, alignment) };
+    } else {
+        // SAFETY: same contract as this function's: the bytes of both sides are apart, and no other code writes them.
+        unsafe { copy_nonoverlapping(src, dst, bytes) };
     }
 }
 

@@ -314,6 +314,13 @@ impl Managed {
         view
     }
 
+    /// Whether an export through a shared reference is read-only. Memory that any consumer may write can also be written by a
+    /// consumer of such an export. `view` is that of this tensor.
+    #[inline]
+    pub(crate) fn is_read_only_through_shared(&self, view: &TensorRef<'_>) -> bool {
+        view.is_read_only() || self.access() != Access::Shared
+    }
+
     /// Removes the flag `IS_COPIED` from an export of this crate, because its memory is shared.
     #[cold]
     pub(crate) fn unmark_copied(&mut self) {

@@ -40,45 +40,48 @@ pub struct Numbers {
     size: usize,
 }
 
-/// Copies a tensor and returns an iterator over its scalars, in C order of the indices. Lanes of an item are consecutive.
+impl Numbers {
+    /// No numbers yet, for [`copy_numbers`].
+    pub const NONE: Self = Self {
+        len: 0,
+        inline: [0; INLINE],
+        heap: Vec::new(),
+        at: 0,
+        dtype: DataType::U8,
+        size: 1,
+    };
+}
+
+/// Makes [`Numbers::NONE`] an iterator over the scalars of a tensor, which is copied, in C order of the indices. Lanes of an item
+/// are consecutive.
+///
+/// The iterator is changed in place, because moves of it would cost as much as a few numbers.
 ///
 /// ```
 /// use dlpack_core::DLPack;
-/// use dlpack_core::binding::{AnyNumber, copy_numbers};
+/// use dlpack_core::binding::{AnyNumber, Numbers, copy_numbers};
 ///
 /// let managed = [1.5_f32, -0.25].into_dlpack()?;
-/// assert!(copy_numbers(&managed.view())?.eq([1.5, -0.25].map(AnyNumber::Float)));
+/// let mut numbers = Numbers::NONE;
+/// copy_numbers(&managed.view(), &mut numbers)?;
+/// assert!(numbers.eq([1.5, -0.25].map(AnyNumber::Float)));
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 ///
 /// # Errors
 ///
 /// Memory that the CPU cannot read, items that share bytes, or no memory for the copy.
-pub fn copy_numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
-    tensor.check_host_readable()?;
-    let dtype = tensor.dtype();
-    let scalar = dtype.with_lanes(1);
-    let (Some(itemsize), Some(size)) = (dtype.itemsize(), scalar.itemsize()) else {
-        return Err(Error::WrongDataType {
-            found: dtype,
-            needed: dtype.padded(),
-        });
-    };
+pub fn copy_numbers(tensor: &TensorRef<'_>, numbers: &mut Numbers) -> Result<(), Error> {
+    let (scalar, itemsize, size) = sizes(tensor)?;
     let items =
         usize::try_from(extent::count_items(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
-    let mut numbers = Numbers {
-        len: items.saturating_mul(itemsize),
-        inline: [0; INLINE],
-        heap: Vec::new(),
-        at: 0,
-        dtype: scalar,
-        size,
-    };
-    let len = numbers.len;
+    let len = items.saturating_mul(itemsize);
+    (numbers.len, numbers.at) = (len, 0);
+    (numbers.dtype, numbers.size) = (scalar, size);
     if len <= INLINE {
         // SAFETY: the CPU can read the items, each of so many bytes, and there is space for all of them.
         unsafe { tensor.copy_items(itemsize, numbers.inline.as_mut_ptr()) };
-        return Ok(numbers);
+        return Ok(());
     }
     let room = numbers.heap.try_reserve_exact(len);
     room.map_err(|_| Error::OutOfMemory { bytes: len })?;
@@ -86,7 +89,54 @@ pub fn copy_numbers(tensor: &TensorRef<'_>) -> Result<Numbers, Error> {
     unsafe { tensor.copy_items(itemsize, numbers.heap.as_mut_ptr()) };
     // SAFETY: `copy_items` has initialized so many bytes.
     unsafe { numbers.heap.set_len(len) };
-    Ok(numbers)
+    Ok(())
+}
+
+/// The only scalar of a tensor. `None` if there are more, or none.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use dlpack_core::binding::{AnyNumber, only_number};
+///
+/// assert_eq!(only_number(&[1.5_f32].into_dlpack()?.view())?, Some(AnyNumber::Float(1.5)));
+/// assert_eq!(only_number(&[1, 2].into_dlpack()?.view())?, None);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Memory that the CPU cannot read, and items that share bytes.
+pub fn only_number(tensor: &TensorRef<'_>) -> Result<Option<AnyNumber>, Error> {
+    if tensor.shape().iter().any(|&extent| extent != 1) || tensor.dtype().lanes() != 1 {
+        return Ok(None);
+    }
+    let (scalar, itemsize, size) = sizes(tensor)?;
+    // The widest scalar is a complex number of two `f64`, or an integer of 128 bits.
+    let mut bytes = [0; 16];
+    let Some(bytes) = bytes.get_mut(..size) else {
+        return Err(wrong_type(tensor.dtype()));
+    };
+    // SAFETY: the CPU can read the item of `itemsize` bytes, which is `size` without lanes, and there is space for it.
+    unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
+    Ok(Some(convert_scalar(scalar, bytes)))
+}
+
+/// The type of a scalar, the size of an item and that of a scalar, if the CPU can read them.
+#[inline]
+fn sizes(tensor: &TensorRef<'_>) -> Result<(DataType, usize, usize), Error> {
+    tensor.check_host_readable()?;
+    let dtype = tensor.dtype();
+    let scalar = dtype.with_lanes(1);
+    match (dtype.itemsize(), scalar.itemsize()) {
+        (Some(itemsize), Some(size)) => Ok((scalar, itemsize, size)),
+        _ => Err(wrong_type(dtype)),
+    }
+}
+
+#[cold]
+fn wrong_type(found: DataType) -> Error {
+    let needed = found.padded();
+    Error::WrongDataType { found, needed }
 }
 
 impl Numbers {
@@ -253,7 +303,8 @@ mod tests {
         for count in 0..40_u16 {
             let values: Vec<_> = (0..count).map(|it| it * 1001).collect();
             let tensor = values.clone().into_dlpack().expect("a list of integers");
-            let read = copy_numbers(&tensor.view()).expect("enough memory");
+            let mut read = Numbers::NONE;
+            copy_numbers(&tensor.view(), &mut read).expect("enough memory");
             let expected = values.iter().map(|it| AnyNumber::Unsigned((*it).into()));
             assert!(read.clone().eq(expected), "{count}");
             let mut rest = read;

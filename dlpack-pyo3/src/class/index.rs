@@ -1,13 +1,13 @@
 //! Parses the index of `tensor[index]`: integers, slices, `...` and None, as in NumPy.
 
-use core::{fmt::Display, iter::once};
+use core::{fmt::Display, iter::from_fn};
 
 use dlpack_core::binding::{Pick, PickedView};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use pyo3::{PyTypeInfo, prelude::*};
 
-use crate::error::{OrRaise, fail};
+use crate::error::{OrRaise, Raised, bail, fail};
 
 /// Applies the index or slice of each axis to a view.
 ///
@@ -15,54 +15,47 @@ use crate::error::{OrRaise, fail};
 ///
 /// `IndexError` if an index is out of bounds or there are too many indices; `TypeError` for anything else than basic indices,
 /// such as a list; and errors of slices, as Python raises them.
-pub(super) fn select_view(index: &Bound<'_, PyAny>, view: &mut PickedView<'_>) -> PyResult<()> {
-    match index.cast::<PyTuple>() {
-        Ok(items) => select_by_items(index.py(), || items.iter_borrowed(), view),
-        Err(_) => select_by_items(index.py(), || once(index.as_borrowed()), view),
-    }
-}
-
-fn select_by_items<'a, 'py: 'a, I: Iterator<Item = Borrowed<'a, 'py, PyAny>>>(
-    py: Python<'_>,
-    items: impl Fn() -> I,
+pub(super) fn select_view(
+    index: &Bound<'_, PyAny>,
     view: &mut PickedView<'_>,
-) -> PyResult<()> {
+) -> Result<(), Raised> {
+    let py = index.py();
+    let tuple = index.cast::<PyTuple>().ok();
+    let items = || {
+        let mut tuple = tuple.map(|items| items.iter_borrowed());
+        let mut single = Some(index.as_borrowed());
+        from_fn(move || match &mut tuple {
+            Some(items) => items.next(),
+            None => single.take(),
+        })
+    };
     let rank = view.shape().len();
     let is_rest = |item: &Bound<'_, PyAny>| PyEllipsis::is_exact_type_of(item);
     let is_index = |item: &Borrowed<'_, '_, PyAny>| !item.is_none() && !is_rest(item);
     let found = items().filter(is_index).count();
     let Some(rest) = rank.checked_sub(found) else {
-        return Err(
-            fail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}").take_exception(py),
-        );
+        bail!(py, PyIndexError: "expected at most {rank} indices, one for each axis, found {found}");
     };
-    let mut axes = view.shape().iter().copied().enumerate();
     let mut had_rest = false;
     for item in items() {
         if is_rest(&item) {
             if had_rest {
-                return Err(
-                    fail!(py, PyIndexError: "`...` may appear only once in an index")
-                        .take_exception(py),
-                );
+                bail!(py, PyIndexError: "`...` may appear only once in an index");
             }
             had_rest = true;
-            for (_, extent) in axes.by_ref().take(rest) {
-                let whole = Pick::Slice(0..as_size(extent), 1);
-                view.pick(&whole).or_fetch(py)?;
-            }
+            view.keep(rest).or_raise(py)?;
             continue;
         }
         let pick = if item.is_none() {
             Pick::NewAxis
         } else {
-            let (axis, extent) = axes.next().expect("as many as were counted");
+            let (axis, extent) = view.next_axis().expect("as many as were counted");
             match item.cast::<PySlice>() {
                 Ok(slice) => slice_of(&slice, extent)?,
                 Err(_) => Pick::Index(index_of(&item, axis, extent)?),
             }
         };
-        view.pick(&pick).or_fetch(py)?;
+        view.pick(&pick).or_raise(py)?;
     }
     Ok(())
 }
@@ -72,8 +65,9 @@ fn as_size(extent: i64) -> usize {
 }
 
 /// The lowest index of a slice, the end of the range, and the step.
-fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
-    let indices = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX))?;
+fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> Result<Pick, Raised> {
+    let indices = slice.indices(isize::try_from(extent).unwrap_or(isize::MAX));
+    let indices = indices.or_raise(slice.py())?;
     let Some(steps) = indices.slicelength.checked_sub(1) else {
         return Ok(Pick::Slice(0..0, 1));
     };
@@ -85,16 +79,13 @@ fn slice_of(slice: &Bound<'_, PySlice>, extent: i64) -> PyResult<Pick> {
 }
 
 /// An index; negative ones count from the end.
-fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize> {
+fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> Result<usize, Raised> {
     let py = item.py();
-    let out = |index: &dyn Display| {
-        fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis} of size {extent}")
-            .take_exception(py)
-    };
+    let out = |index: &dyn Display| fail!(py, PyIndexError: "index {index} is out of bounds for axis {axis} of size {extent}");
     let other = || {
         let class = item.get_type();
         fail!(py, PyTypeError:
-            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more").take_exception(py)
+            "expected an index of integers, slices, `...` and None, found {class}; numpy.from_dlpack(tensor) supports more")
     };
     // NumPy treats a `bool` as a mask.
     if item.is_instance_of::<PyBool>() {
@@ -104,7 +95,7 @@ fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> PyResult<usize
         Ok(index) => index,
         Err(error) if error.is_instance_of::<PyOverflowError>(py) => return Err(out(item)),
         Err(error) if error.is_instance_of::<PyTypeError>(py) => return Err(other()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(error).or_raise(py),
     };
     let place = if index < 0 { index + extent } else { index };
     if place < 0 || place >= extent {

@@ -4,13 +4,14 @@ use dlpack_core::binding::{Extras, device_of, text};
 use dlpack_core::{DLPack, Descriptor, Device, DeviceType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType};
-use pyo3::{PyTypeInfo, intern, prelude::*};
+use pyo3::{intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
-use crate::class::{Protocol, array::numpy_of, index::select_view, numbers, pickle};
+use crate::class::{
+    Protocol, array::numpy_of, contents::Contents, index::select_view, numbers, pickle,
+};
 use crate::error::{DisplayTuple, OrRaise, fail};
 use crate::exchange::import_as;
-use crate::export::slice_object;
 use crate::import::{from_dlpack, from_dlpack_with, import_argument};
 use crate::keepalive::ExceptionSafeTensor;
 use crate::library::function::{CUPY, JAX, KnownLibrary, TORCH};
@@ -26,37 +27,43 @@ use crate::values;
 #[pyclass(frozen, mapping, module = "dlpack_pyo3")]
 #[derive(Debug)]
 pub struct Tensor {
-    managed: ExceptionSafeTensor,
+    contents: Contents,
 }
 
 impl Tensor {
     /// A Python object for a tensor. Memory that nothing else owns is writable for every consumer of the object.
     #[must_use]
     pub fn new(managed: Managed) -> Self {
-        let managed = ExceptionSafeTensor::new(managed.shared());
-        Self { managed }
-    }
-
-    /// The tensor.
-    #[must_use]
-    pub fn managed(&self) -> &Managed {
-        &self.managed
+        let tensor = ExceptionSafeTensor::new(managed.shared());
+        Self {
+            contents: Contents::Whole(tensor),
+        }
     }
 
     /// The tensor, owned.
     #[must_use]
     pub fn into_managed(self) -> Managed {
-        self.managed.into_inner()
+        self.contents.into_whole()
     }
 
     /// The description of the tensor: shape, strides, data type, device.
     #[must_use]
     pub fn view(&self) -> TensorRef<'_> {
-        self.managed.view()
+        self.contents.view()
     }
 }
 
 impl Tensor {
+    #[inline(always)]
+    pub(super) fn of_contents(py: Python<'_>, contents: Contents) -> PyResult<Bound<'_, Self>> {
+        Bound::new(py, Self { contents })
+    }
+
+    #[inline]
+    pub(super) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
     /// Whether the data is read-only.
     pub(super) fn is_read_only(&self) -> PyResult<bool> {
         Ok(self.describe()?.is_read_only())
@@ -72,14 +79,14 @@ impl From<Managed> for Tensor {
 impl DLPack for Tensor {
     const EXTRAS: Extras<Self> = Extras::NONE
         .transparent()
-        .device(|tensor| device_of(&tensor.managed));
+        .device(|tensor| device_of(tensor.contents.whole()));
 
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        self.managed.describe()
+        self.contents.describe()
     }
 
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
-        self.managed.describe_mut()
+        self.contents.describe_mut()
     }
 }
 
@@ -238,8 +245,11 @@ impl Tensor {
     }
 
     /// A slice of the tensor over the same memory: integers, slices, `...` and None, as in NumPy.
-    fn __getitem__(slf: &Bound<'_, Self>, index: Index<'_, '_>) -> PyResult<Self> {
-        slice_object(slf, |view| select_view(&index.0, view)).map(Self::new)
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        index: Index<'_, '_>,
+    ) -> PyResult<Bound<'py, Self>> {
+        Contents::slice(slf, |view| select_view(&index.0, view))
     }
 
     /// Iterates over the first axis.
@@ -278,35 +288,39 @@ impl Tensor {
 
     /// The elements as numbers, in nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numbers::nested_list(py, &self.managed)
+        self.contents
+            .read(py, |view| numbers::nested_list(py, view))
     }
 
     /// The only element, as a number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numbers::only_element::<PyValueError>(py, &self.managed)
+        self.contents
+            .read(py, |view| numbers::only_element::<PyValueError>(py, view))
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        numbers::only_element_is_true(py, &self.managed)
+        self.contents
+            .read(py, |view| numbers::only_element_is_true(py, view))
     }
 
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFloat>> {
-        let number = numbers::only_element::<PyTypeError>(py, &self.managed)?;
-        Ok(PyFloat::type_object(py).call1((number,))?.cast_into()?)
+        self.contents
+            .read(py, |view| numbers::only_element_as(py, view))
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        let number = numbers::only_element::<PyTypeError>(py, &self.managed)?;
-        Ok(PyInt::type_object(py).call1((number,))?.cast_into()?)
+        self.contents
+            .read(py, |view| numbers::only_element_as(py, view))
     }
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyComplex>> {
-        let number = numbers::only_element::<PyTypeError>(py, &self.managed)?;
-        Ok(PyComplex::type_object(py).call1((number,))?.cast_into()?)
+        self.contents
+            .read(py, |view| numbers::only_element_as(py, view))
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        numbers::element_as_index(py, &self.managed)
+        self.contents
+            .read(py, |view| numbers::element_as_index(py, view))
     }
 
     /// Raises TypeError: compare arrays by `tensor.numpy() == other`, or objects by `is`.
