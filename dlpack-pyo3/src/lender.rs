@@ -50,8 +50,6 @@ struct LentBuffer {
     format: Option<String>,
     /// The answer to a request with all flags.
     buffer: PyBuffer,
-    is_row_major: bool,
-    is_column_major: bool,
 }
 
 /// The owner of a lender's memory.
@@ -91,8 +89,6 @@ impl<'py> UnfilledLender<'py> {
                 format: format.as_ptr().cast_mut(),
                 ..PyBuffer::EMPTY
             },
-            is_row_major: tensor.is_contiguous(),
-            is_column_major: tensor.is_column_major(),
         };
         Self::allocate(py, tensor.shape(), tensor.strides(), lent)
     }
@@ -290,19 +286,42 @@ unsafe extern "C" fn export_buffer(
 }
 
 impl LentBuffer {
+    /// Size and byte stride of each axis.
+    fn axes(&self) -> impl DoubleEndedIterator<Item = (Py_ssize_t, Py_ssize_t)> {
+        let rank = usize::try_from(self.buffer.ndim).unwrap_or(0);
+        let [shape, strides] = [self.buffer.shape, self.buffer.strides].map(|list| {
+            // SAFETY: `allocate` wrote a number for each axis there, in the object that contains `self`. They do not change.
+            unsafe { slice::from_raw_parts(list, rank) }
+        });
+        shape.iter().copied().zip(strides.iter().copied())
+    }
+
+    /// Whether the items follow each other, the first of these axes fastest.
+    fn is_packed(&self, mut axes: impl Iterator<Item = (Py_ssize_t, Py_ssize_t)>) -> bool {
+        let mut packed = self.buffer.itemsize;
+        let follows = |(extent, stride): (Py_ssize_t, Py_ssize_t)| {
+            let follows = extent == 1 || stride == packed;
+            packed = packed.wrapping_mul(extent);
+            follows
+        };
+        self.buffer.len == 0 || axes.all(follows)
+    }
+
     /// The buffer for a request with these flags, without a reference to the lender.
     fn buffer_for(&self, py: Python<'_>, flags: c_int) -> Result<PyBuffer, Raised> {
         let wants = |flag: c_int| flags & flag == flag;
         if self.buffer.readonly != 0 && wants(WRITABLE) {
             bail!(py, PyBufferError: "the data is read-only, and a writable buffer was asked for");
         }
-        if (wants(C_CONTIGUOUS) || !wants(STRIDES)) && !self.is_row_major {
+        let is_row_major = || self.is_packed(self.axes().rev());
+        let is_column_major = || self.is_packed(self.axes());
+        if (wants(C_CONTIGUOUS) || !wants(STRIDES)) && !is_row_major() {
             bail!(py, PyBufferError: "the data is not contiguous in row-major order");
         }
-        if wants(F_CONTIGUOUS) && !self.is_column_major {
+        if wants(F_CONTIGUOUS) && !is_column_major() {
             bail!(py, PyBufferError: "the data is not contiguous in column-major order");
         }
-        if wants(ANY_CONTIGUOUS) && !self.is_row_major && !self.is_column_major {
+        if wants(ANY_CONTIGUOUS) && !is_row_major() && !is_column_major() {
             bail!(py, PyBufferError: "the data is not contiguous");
         }
         let mut buffer = self.buffer;

@@ -282,7 +282,6 @@ fn store_tensor(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outc
 }
 
 /// Lends the described memory through the buffer protocol.
-#[cold]
 #[inline(never)]
 fn lend_memory<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
     if !is_plain(descriptor) {
@@ -302,7 +301,6 @@ fn lend_memory<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor
 /// # Safety
 ///
 /// The contract of [`hand_over_described`].
-#[cold]
 #[inline(never)]
 unsafe fn hand_over_requested<O: ExportOwner>(
     py: Python<'_>,

@@ -47,8 +47,6 @@ impl<'py> UnfilledLender<'py> {
                 ..PyBuffer::EMPTY
             },
             format: Some(format),
-            is_row_major: true,
-            is_column_major: true,
         };
         Self::allocate(py, &[len], &[1], lent)
     }
