@@ -15,7 +15,7 @@ mod base;
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{mem::transmute, ptr::NonNull};
 
-use dlpack_core::binding::{export_unordered, is_plain, text, view};
+use dlpack_core::binding::{device_of, export_unordered, is_plain, text, view};
 use dlpack_core::{DLPack, DataType, Device, Managed, TensorRef, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyType};
@@ -259,7 +259,7 @@ fn take_into_array<'py>(
     offered: &mut Option<Managed>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
     let tensor = offered.as_ref().expect("the caller has it");
-    check_host_readable(py, tensor.view().device())?;
+    check_host_readable(py, device_of(tensor))?;
     attached::wait_until_readable(py, tensor).or_raise(py)?;
     let array = new_array(py, api, &tensor.view())?;
     let base = capsule::wrap_as_base(py, offered.take().expect("it was there right above"))?;
@@ -349,11 +349,7 @@ fn dtype_object<'py>(
     api: &NumpyApi,
     dtype: DataType,
 ) -> Result<Bound<'py, PyAny>, Raised> {
-    let known = TYPES
-        .iter()
-        .zip(0..)
-        .find(|(known, _)| **known == Some(dtype));
-    let Some((_, number)) = known else {
+    let Some(number) = type_number(dtype) else {
         return ml_dtype_object(py, dtype);
     };
     // SAFETY: attached, as `py` shows; the number of a type that every NumPy version has.
@@ -390,6 +386,40 @@ fn ml_dtype_object(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, 
     } else {
         Err(none())
     }
+}
+
+/// NumPy's number of a data type: the index in [`TYPES`].
+fn type_number(dtype: DataType) -> Option<c_int> {
+    let is_long = const { size_of::<c_long>() == 8 };
+    Some(match dtype {
+        DataType::BOOL => 0,
+        DataType::I8 => 1,
+        DataType::U8 => 2,
+        DataType::I16 => 3,
+        DataType::U16 => 4,
+        DataType::I32 => 5,
+        DataType::U32 => 6,
+        DataType::I64 => {
+            if is_long {
+                7
+            } else {
+                9
+            }
+        }
+        DataType::U64 => {
+            if is_long {
+                8
+            } else {
+                10
+            }
+        }
+        DataType::F32 => 11,
+        DataType::F64 => 12,
+        DataType::C64 => 14,
+        DataType::C128 => 15,
+        DataType::F16 => 23,
+        _ => return None,
+    })
 }
 
 /// The data types, indexed by NumPy's type numbers.
