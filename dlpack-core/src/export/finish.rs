@@ -231,7 +231,7 @@ pub(super) unsafe fn finish_export<K: Send + 'static, O: Send + 'static>(
 }
 
 /// Exports memory that belongs to the consumer alone: a new copy, or a tensor that was computed for this export.
-#[cold]
+#[inline(never)]
 pub(super) fn finish_without_owner(
     descriptor: &mut Descriptor<'_>,
     plan: &Plan,

@@ -89,7 +89,8 @@ pub(crate) fn copy_on_host(
 ) -> Result<Managed, Error> {
     let shape = tensor.shape;
     let bytes = packed_bytes(shape, tensor.dtype).ok_or_else(|| Error::too_large(shape))?;
-    let mut memory = AlignedBytes::new(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
+    let memory = AlignedBytes::for_copy_of(tensor.data, bytes);
+    let mut memory = memory.map_err(|bytes| Error::OutOfMemory { bytes })?;
     if bytes != 0 {
         let data = memory.as_mut_ptr();
         match tensor.dtype.itemsize() {
