@@ -42,14 +42,13 @@ WHY = {
     "field; that of its own array leaves it to the rules of C.",
     "copy-out": "NumPy copies its own array, without a protocol in between. Large copies are bound by memory.",
     "call": "It makes fewer checks: ours also guards against two views of one memory, and accepts arrays of every library.",
-    "call-any": "A view of any rank keeps shape and strides on the heap; a view of fixed rank keeps them inline.",
+    "call-any": "A view of any rank has space for six axes, and can have more on the heap; nanobind's array points to the lists of its capsule.",
     "call-ours": "It queries neither the device of the data nor its version.",
     "sum": "NumPy adds several numbers at once, in another order, which changes the last digits; Rust and C++ keep the order of the loop. For few "
     "numbers this is the cost of a call. With a promise ours runs the same loop as rust-numpy.",
     "copy-in": "It makes fewer checks, which matters below 100 KB. Larger copies are bound by memory.",
     "copy-transposed": "For few numbers the cost is in reading shape and strides.",
-    "setter": "Our array may come from any library and have any strides; its dtype and shape are checked through a tensor. "
-    "rust-numpy accepts NumPy arrays only.",
+    "setter": "Ours first compares the array with the shape that the class declares, and with the limits of memory.",
     "lists-in": "Each array is imported on its own: a view holds its shape, its owner and its guard inline, and is moved into the list.",
     "give": "Both call NumPy's C functions, and keep the `Vec` in one object. Ours first describes the value, which may be of any type.",
     "lists-out": "Same as for one array.",

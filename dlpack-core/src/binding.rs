@@ -12,6 +12,7 @@
 //! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain) |
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
+//! | read such memory during a call | [`view_strided`] |
 //! | view such memory without a tensor, and make one later | [`UnownedArray`], [`View::into_tensor`](crate::array::View::into_tensor) |
 //! | slice a tensor, and export the slice later or never | [`TensorSlice`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
@@ -51,7 +52,7 @@ pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;
 pub use crate::export::reexport::kept_by;
 pub use crate::export::root::{keep_by_root_of, share_root};
-pub use crate::export::strided::{Strided, keep_strided};
+pub use crate::export::strided::{Strided, keep_strided, view_strided};
 pub use crate::export::views::reinterpret_bytes;
 #[cfg(feature = "pyo3")]
 pub use crate::features::pyo3::{Exception, exception};

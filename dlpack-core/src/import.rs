@@ -77,6 +77,14 @@ pub trait FromDLPack: Sized {
         Ok(())
     }
 
+    /// Replaces the value by a copy of the elements. Returns `false`, with the value unchanged, if that needs a tensor of its own
+    /// or fails; [`replace_by`](Self::replace_by) then returns the error.
+    #[doc(hidden)]
+    fn replace_by_view(&mut self, view: &TensorRef<'_>) -> bool {
+        let _ = view;
+        false
+    }
+
     /// Whether dtype and rank of the tensor are those of this type. An enum selects its variant by this.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -119,6 +127,13 @@ pub trait FromTensor: Sized + sealed::Sealed {
         Ok(())
     }
 
+    /// Copies the elements, as [`FromDLPack::replace_by_view`] does.
+    #[doc(hidden)]
+    fn replace_by_view(&mut self, view: &TensorRef<'_>) -> bool {
+        let _ = view;
+        false
+    }
+
     /// Whether dtype and trailing axes are those of the element type. The default accepts every rank above that.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
@@ -146,6 +161,10 @@ impl<D: FromTensor> FromDLPack for D {
         Import::new::<D>(tensor)?.replace(self)
     }
 
+    fn replace_by_view(&mut self, view: &TensorRef<'_>) -> bool {
+        D::replace_by_view(self, view)
+    }
+
     fn fits(tensor: &TensorRef<'_>) -> bool {
         D::fits(tensor)
     }
@@ -168,6 +187,13 @@ macro_rules! list_imports {
                 let replaced = import.replace_elements(&mut elements);
                 *self = Self::from(elements);
                 replaced
+            }
+
+            fn replace_by_view(&mut self, view: &TensorRef<'_>) -> bool {
+                let mut elements = Vec::from(take(self));
+                let copied = view.copy_to_vec(&mut elements);
+                *self = Self::from(elements);
+                copied.is_ok()
             }
         }
     )*};

@@ -21,7 +21,7 @@
 //! | `raw` | the only `unsafe` function; `address` only reads an address |
 //! | `lend_field`, `lend_field_mut`, `lend_expression`, `data_expression`, `describe_expression`, `via_expression` | a loan lives as long as its borrow, and its layout is checked against it |
 //! | `export_with_owner`, `share_with_owner` | the memory that the moved clone lends must contain the tensor, or the export is refused |
-//! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `accepts_tensor`, `check_assigned`, `require_tensor` | they call public traits, or create errors |
+//! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `accepts_tensor`, `check_assigned`, `is_assignable`, `require_tensor` | they call public traits, or create errors |
 //! | `record_column` | it compares the position of the field in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | the fields that a struct passes are compared with its bytes |
 //! | `Extras`, `Facts`, `Axes`, `ExportAssertion` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |
@@ -78,8 +78,8 @@ pub use crate::private::probe::{Probe, ProbeDefaults, Whole};
 pub use crate::private::tensor::{
     Accepts, Described, check_assigned, concat_names, count_names, describe_column, describe_data,
     describe_field, describe_field_mut, found_or_unknown, has_size, import_column_major,
-    import_field, no_variant, reject_skipped, replace_column_major, replace_field, require_present,
-    require_tensor, share_field, unknown_tensor,
+    import_field, is_assignable, no_variant, reject_skipped, replace_column_major, replace_field,
+    require_present, require_tensor, share_field, unknown_tensor,
 };
 pub use crate::tensor::array_element::{FieldAccess, FieldReader, FieldWriter, RecordValue};
 

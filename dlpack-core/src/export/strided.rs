@@ -1,13 +1,16 @@
 //! Exports from a buffer-protocol description: byte strides and a C data pointer.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
+use core::marker::PhantomData;
+
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, dims::MAX_RANK};
 use crate::loan::access::Access;
 use crate::request::plan::{Subject, plan_without_request};
-use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed};
+use crate::tensor::foreign::check_tensor;
+use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRef, Version, abi};
 
 /// An array in host memory, as Python's buffer protocol describes it.
 ///
@@ -78,6 +81,62 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     tensor.map(Managed::shared).map_err(failed)
 }
 
+/// Calls `read` with a view of the array, without making a tensor. Other code may write the memory, so the view is shared with
+/// writers.
+///
+/// ```
+/// use dlpack_core::binding::{Strided, view_strided};
+/// use dlpack_core::DataType;
+///
+/// let mut numbers = [1_u16, 2, 3, 4];
+/// let (data, dtype) = (numbers.as_mut_ptr().cast(), DataType::U16);
+/// let array = Strided { data, shape: &[2, 2], strides: Some(&[2, 4]), dtype, read_only: true };
+/// // SAFETY: `numbers` has these items.
+/// let read = unsafe { view_strided(&array, |view| view.to_vec::<u16>()) }?;
+/// assert_eq!(read?, [1, 3, 2, 4]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// The errors of [`keep_strided`], except for a failed allocation.
+///
+/// # Safety
+///
+/// During the call every item that shape and strides reach from `data` may be read. Other writers are code in another language, or
+/// Rust code that uses atomic accesses.
+pub unsafe fn view_strided<R>(
+    array: &Strided<'_>,
+    read: impl FnOnce(&TensorRef<'_>) -> R,
+) -> Result<R, Error> {
+    let lists = read_shape_strides(array)?;
+    let (shape, strides) = (lists.shape(), lists.strides());
+    let tensor = abi::DLTensor {
+        data: array.data.cast(),
+        device: Device::CPU.into(),
+        ndim: i32::try_from(shape.len()).expect("at most 64 axes"),
+        dtype: array.dtype.into(),
+        shape: shape.as_ptr().cast_mut(),
+        strides: strides.as_ptr().cast_mut(),
+        byte_offset: 0,
+    };
+    // All checks that an imported tensor needs.
+    check_tensor(&tensor, 0)?;
+    Ok(read(&TensorRef {
+        data: array.data,
+        byte_offset: 0,
+        shape,
+        strides,
+        dtype: array.dtype,
+        device: Device::CPU,
+        read_only: array.read_only,
+        shared: true,
+        copied: false,
+        version: Some(Version::CURRENT),
+        lifetime: PhantomData,
+    }))
+}
+
 /// Shape and strides, with the strides converted to items.
 #[inline]
 fn read_shape_strides(array: &Strided<'_>) -> Result<ShapeStrides, Error> {
@@ -136,8 +195,22 @@ mod tests {
                 read_only: true,
             })
         };
+        let array = describe(&mut Arc::clone(&owner)).unwrap();
+        let read = |view: &TensorRef<'_>| {
+            let lists = (Vec::from(view.shape()), Vec::from(view.strides()));
+            (lists, view.to_vec::<u32>())
+        };
+        // SAFETY: each test stays inside the ten numbers.
+        let viewed = unsafe { view_strided(&array, read) };
         // SAFETY: each test stays inside the ten numbers.
         let tensor = unsafe { keep_strided(Arc::clone(&owner), describe, |error| error) };
+        assert_eq!(
+            viewed,
+            tensor
+                .as_ref()
+                .map(|tensor| read(&tensor.view()))
+                .map_err(Error::clone)
+        );
         (tensor, owner)
     }
 

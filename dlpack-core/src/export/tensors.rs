@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use crate::describe::record::{NamedDocs, Records};
 use crate::error::text;
-use crate::{Descriptor, Error, ExportRequest, Managed};
+use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
 use crate::{export::finish::export_shared, loan::facts::NamedFacts};
 
 /// An export that keeps a clone of the tensor's field instead of the whole struct; `None` if the field is not an `owner`, so that
@@ -78,6 +78,14 @@ pub trait DLPackTensors {
         let _ = tensor;
         let (name, known) = (text(name)?, Self::SETTABLE);
         Err(Error::NoSuchTensor { name, known })
+    }
+
+    /// Copies the elements of an array to the field of this name, if it has the key `set`. Returns `false`, with the field unchanged,
+    /// if that needs a tensor of its own or fails; [`set_tensor`](Self::set_tensor) then returns the error.
+    #[doc(hidden)]
+    fn copy_to_tensor(&mut self, name: &str, view: &TensorRef<'_>) -> bool {
+        let _ = (name, view);
+        false
     }
 
     /// Exports the tensor of this name. The export holds another `Arc` to the struct or, with the key `owner`, a clone of the

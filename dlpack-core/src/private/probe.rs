@@ -209,6 +209,11 @@ pub trait ProbeDefaults {
         None
     }
 
+    /// The default of `replace` in [`Accepts`].
+    fn replace<F: ?Sized>(_: &mut F, _: &TensorRef<'_>) -> bool {
+        false
+    }
+
     /// The default of `of` in [`LentLists`].
     #[must_use]
     fn of<L: ?Sized>(_: &L) -> Option<(&[i64], &[i64])> {

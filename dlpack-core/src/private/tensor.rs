@@ -92,7 +92,17 @@ pub fn check_assigned(
     facts: Facts,
     shape: Option<List>,
 ) -> Result<Managed, Error> {
-    let view = tensor.view();
+    check_view(&tensor.view(), facts, shape)?;
+    Ok(tensor)
+}
+
+/// Whether an array passes the checks of [`check_assigned`].
+#[must_use]
+pub fn is_assignable(view: &TensorRef<'_>, facts: Facts, shape: Option<List>) -> bool {
+    check_view(view, facts, shape).is_ok()
+}
+
+fn check_view(view: &TensorRef<'_>, facts: Facts, shape: Option<List>) -> Result<(), Error> {
     let found = view.dtype();
     if let Some(needed) = facts.dtype.filter(|needed| *needed != found) {
         return Err(Error::WrongDataType { found, needed });
@@ -112,7 +122,7 @@ pub fn check_assigned(
             check_axis_size(axis, found, needed)?;
         }
     }
-    Ok(tensor)
+    Ok(())
 }
 
 /// Whether a type accepts a tensor. If the type cannot be imported, the constants of `private::probe::ProbeDefaults` apply, so that
@@ -123,6 +133,11 @@ pub struct Accepts<T: ?Sized>(PhantomData<T>);
 impl<T: FromDLPack> Accepts<T> {
     /// Whether dtype and rank of a tensor are those that a field of this type imports.
     pub const TENSOR: fn(&TensorRef<'_>) -> bool = T::fits;
+
+    /// Copies the elements of an array to a field. Returns `false`, with the field unchanged, if that needs a tensor or fails.
+    pub fn replace(field: &mut T, view: &TensorRef<'_>) -> bool {
+        field.replace_by_view(view)
+    }
 }
 
 impl<D: FromTensor> Accepts<D> {

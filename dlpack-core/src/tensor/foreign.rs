@@ -12,7 +12,7 @@ use crate::{DataType, Device, Error, abi};
 /// Checks everything that later reads rely on.
 /// Returns C-order strides if the producer left `strides` null.
 // LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14
-pub(super) fn check_tensor(
+pub(crate) fn check_tensor(
     tensor: &abi::DLTensor,
     flags: u64,
 ) -> Result<Option<Box<ComputedStrides>>, Error> {

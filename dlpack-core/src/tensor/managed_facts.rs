@@ -28,7 +28,7 @@ pub(crate) struct BlockVtable {
 /// C-order strides for a tensor whose producer left them null.
 // LAY-04
 #[repr(align(8))]
-pub(super) struct ComputedStrides(Dims);
+pub(crate) struct ComputedStrides(Dims);
 
 impl ComputedStrides {
     /// Computes the strides for this shape.

@@ -6,7 +6,7 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::expand::call::{
     Borrow, Paths, Typed, build_description, layout_value, present_value, type_facts,
 };
-use crate::plan::tensor::Data;
+use crate::plan::tensor::{Data, Slot};
 use crate::plan::{Main, Named, Plan, Source};
 use crate::syntax::expr::receiver_ident;
 use crate::syntax::krate::location_of;
@@ -210,6 +210,19 @@ fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> 
         let (name, made) = (&named.name, field_assignment(paths, named));
         quote!(#name => #made,)
     });
+    let copies: Vec<_> = settable()
+        .filter_map(|named| field_copy(paths, named))
+        .collect();
+    let copy = (!copies.is_empty()).then(|| {
+        quote! {
+            fn copy_to_tensor(&mut self, name: &#k::Str, tensor: &#c::TensorRef<'_>) -> #k::Bool {
+                match name {
+                    #(#copies)*
+                    _ => false,
+                }
+            }
+        }
+    });
     Some(quote! {
         const SETTABLE: &'static [&'static #k::Str] = &[#(#names),*];
         fn set_tensor(
@@ -223,7 +236,46 @@ fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> 
             }
             #k::Ok(())
         }
+        #copy
     })
+}
+
+/// Copies an array to a field, if nothing but its elements is needed:
+/// `"mask" => is_assignable(tensor, ..) && Accepts::<Vec<bool>>::replace(&mut self.mask, tensor),`
+fn field_copy(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
+    let (data, shape) = match &named.source {
+        Source::Whole(data) => (data, None),
+        Source::Tensor(tensor) if tensor.order.is_some() => return None,
+        Source::Tensor(tensor) => (&tensor.data, tensor.shape.as_ref()),
+    };
+    let Data::Field(field) = data else {
+        return None;
+    };
+    let (k, name, ty, at) = (&paths.k, &named.name, field.ty, location_of(field.ty));
+    let (shape, facts) = (
+        assigned_shape(paths, shape),
+        source_facts(paths, &named.source),
+    );
+    let (at_k, this, member) = (paths.k(at), receiver_ident(at), &field.member);
+    let replace = quote_spanned!(at=> #at_k::Accepts::<#ty>::replace);
+    Some(quote! {
+        #name => {
+            use #k::ProbeDefaults as _;
+            #k::is_assignable(tensor, #facts, #shape) && #replace(&mut #this.#member, tensor)
+        }
+    })
+}
+
+/// The shape that an assigned array must have: `Some(..)`, or `None` if the annotation has none.
+fn assigned_shape(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
+    let k = &paths.k;
+    match shape {
+        Some(shape) => {
+            let shape = layout_value(paths, Role::Shape, shape, None);
+            quote!(#k::Some(#shape))
+        }
+        None => quote!(#k::None),
+    }
 }
 
 /// Replaces a field by an array: `replace_field::<Vec<bool>>(&mut self.mask, check_assigned(tensor, ..)?)?`
@@ -238,13 +290,7 @@ fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
         Data::Present(field, ty) => (*field, *ty),
         Data::Expr(_) | Data::Raw { .. } => unreachable!("`set` is only allowed on a field"),
     };
-    let shape = match shape {
-        Some(shape) => {
-            let shape = layout_value(paths, Role::Shape, shape, None);
-            quote!(#k::Some(#shape))
-        }
-        None => quote!(#k::None),
-    };
+    let shape = assigned_shape(paths, shape);
     let facts = source_facts(paths, &named.source);
     let fitting =
         quote!({ use #k::ProbeDefaults as _; #k::check_assigned(tensor, #facts, #shape)? });

@@ -6,8 +6,8 @@ use core::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 use std::{borrow::Cow, ffi::CString};
 
-use dlpack_core::binding::export_with;
-use dlpack_core::{DLPackTensors, Error, Managed};
+use dlpack_core::binding::{export_with, view_strided};
+use dlpack_core::{DLPackTensors, Error, Managed, TensorRef};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::types::{PyTuple, PyType};
@@ -18,7 +18,7 @@ use crate::error::{
     DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
 };
 use crate::handover::unordered;
-use crate::import::import_argument;
+use crate::import::{import_argument, numpy};
 use crate::keepalive::{
     ContentsBorrow, ObjectGuard, attached::check_interpreter, borrow_contents, leak_static,
 };
@@ -208,12 +208,18 @@ unsafe extern "C" fn set<T: ExportsTensors>(
         // SAFETY: a valid object, or null if the attribute is to be deleted.
         let array = unsafe { Bound::from_borrowed_ptr_or_opt(py, array) };
         let attribute = Attribute { py, name, class };
-        // Imported before the object is borrowed: the array's library may run code that accesses the object's tensors.
-        let tensor = attribute.import_array(array.as_ref())?;
         // SAFETY: a valid object: the descriptor has checked that it is an instance of its class.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
+        if array
+            .as_ref()
+            .is_some_and(|array| copy_array(&object, name, array))
+        {
+            return Ok(());
+        }
+        // Imported before the object is borrowed: the array's library may run code that accesses the object's tensors.
+        let tensor = attribute.import_array(array.as_ref())?;
         // SAFETY: the guard is dropped after the last use of `value`.
         let excluded = unsafe { T::Frozen::borrow_exclusive(&object) };
         let (value, guard) = excluded.map_err(|raised| attribute.in_use(raised))?;
@@ -222,6 +228,33 @@ unsafe extern "C" fn set<T: ExportsTensors>(
         set.map_err(|error| attribute.mismatch_error(&error, array.as_ref()))
     });
     if set.is_ok() { 0 } else { -1 }
+}
+
+/// Copies a NumPy array to a field without making a tensor of it. Returns `false` if the array has to be imported: it is another
+/// object, the field does not take it, or the object is borrowed.
+fn copy_array<T: ExportsTensors>(
+    object: &Bound<'_, T>,
+    name: &str,
+    array: &Bound<'_, PyAny>,
+) -> bool {
+    let Some(described) = numpy::describe_array(array).filter(|_| numpy::has_known_owner(array))
+    else {
+        return false;
+    };
+    // SAFETY: the guard is dropped after the last use of `value`.
+    match unsafe { T::Frozen::borrow_exclusive(object) } {
+        Ok((value, guard)) => {
+            let copy = |view: &TensorRef<'_>| value.copy_to_tensor(name, view);
+            // SAFETY: `array` keeps the described memory alive. All other writes there come from Python.
+            let copied = unsafe { view_strided(&described, copy) };
+            drop(guard);
+            copied == Ok(true)
+        }
+        Err(raised) => {
+            raised.clear_exception(object.py());
+            false
+        }
+    }
 }
 
 /// The attribute that is being set, for error messages.

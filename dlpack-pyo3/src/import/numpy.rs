@@ -127,6 +127,13 @@ pub(crate) fn keepalive_of(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> 
     }
 }
 
+/// Whether [`keepalive_of`] finds the owner of an array's memory.
+pub(crate) fn has_known_owner(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: an array, which begins with this struct, and which `object` keeps alive.
+    let base = unsafe { (*object.as_ptr().cast::<ArrayFields>()).base };
+    base.is_null() || owner_of_view(object).is_some()
+}
+
 #[inline(never)]
 fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
     Some(ArrayKeepalive::new(&owner_of_view(view)?))
