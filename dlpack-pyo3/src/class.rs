@@ -10,13 +10,11 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `array` | `__array__`, for NumPy |
+//! | `array`, `arrays` | `__array__`, for NumPy; attributes as arrays of a library |
 //! | `buffer` | Python's buffer protocol: fills buffers over an object's data |
 //! | `tensors` | attributes for the tensors of an object |
-//! | `arrays` | attributes for the tensors of an object, as arrays of a library |
-//! | `tensor` | [`Tensor`], the class for any tensor |
+//! | `tensor`, `contents` | [`Tensor`], the class for any tensor; what it holds: a tensor, or a slice of another one |
 //! | `plain` | the class of objects that C code creates in a module without `Tensor` |
-//! | `contents` | the contents of a `Tensor`: a tensor, or a slice of that of another `Tensor` |
 //! | `iterable` | `__iter__` and `__len__`, for classes that declare them |
 //! | `hinted` | arguments and results of `Tensor` that are precise in type stubs only |
 //! | `index` | parses the index of `tensor[index]` |
