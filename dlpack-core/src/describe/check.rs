@@ -36,6 +36,54 @@ impl Annotation {
     /// Describes any tensor, or returns the error. [`Annotation::describe_over`] is faster for valid tensors.
     #[cold]
     pub(super) fn describe_general<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        self.describe_any(memory)
+    }
+
+    /// Describes a tensor for which [`has_only_shape`](Self::has_only_shape), or returns the error, by the rules of
+    /// [`describe_general`](Self::describe_general).
+    ///
+    /// All other properties are replaced by constants, so the compiler removes the rules for them. A module whose tensors
+    /// have only shapes does not link the others.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn describe_shaped<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        let annotation = Self {
+            strides: StrideRule::None,
+            offset: 0,
+            byte_offset: 0,
+            reading: None,
+            device: None,
+            stream: None,
+            ..self
+        };
+        annotation.describe_any(LentMemory {
+            device: Device::CPU,
+            layout: None,
+            stream: None,
+            ..memory
+        })
+    }
+
+    /// Whether the tensor lies in host memory in row-major order, from the start of the memory, and is read as the type of the
+    /// memory: no annotation gives more than a shape, and the data has no layout of its own.
+    ///
+    /// Inlined into each description, where the compiler knows the answer.
+    #[inline(always)]
+    pub(super) fn has_only_shape(&self, memory: &LentMemory) -> bool {
+        matches!(self.strides, StrideRule::None)
+            && self.offset == 0
+            && self.byte_offset == 0
+            && self.reading.is_none()
+            && self.device.is_none()
+            && self.stream.is_none()
+            && memory.device == Device::CPU
+            && memory.layout.is_none()
+            && memory.stream.is_none()
+    }
+
+    /// The rules of [`describe_general`](Self::describe_general), inlined where some properties are constants.
+    #[inline(always)]
+    fn describe_any<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
         if self.reading.is_some() && !reading.dtype.is_known() {
             return Err(Error::UnknownDataType {
@@ -71,6 +119,9 @@ impl Annotation {
             return Ok(descriptor);
         }
         self.place_in_memory(&mut descriptor, &memory, &reading, start)?;
+        if self.reading.is_some() && reading.dtype != memory.dtype {
+            check_reinterpreted(&mut descriptor, &memory, &reading)?;
+        }
         Ok(descriptor)
     }
 
@@ -251,20 +302,29 @@ impl Annotation {
             descriptor.byte_offset = u64::try_from(start_bytes).unwrap_or(u64::MAX);
         }
 
-        let reinterpreted = reading.dtype != memory.dtype;
-        // A consumer could write bytes that are not a valid value of the lent type.
-        descriptor.read_only |= reinterpreted && !memory.any_bits;
-        if reinterpreted && !reading.any_bits {
-            let view = descriptor.view();
-            view.check_host_readable()?;
-            // Every byte of data that is read as `bool` must be 0 or 1.
-            view.check_bools()?;
-        }
         // LAY-16: one write would show up in several elements.
         descriptor.read_only =
             descriptor.read_only || extent::may_overlap(descriptor.shape(), descriptor.strides());
         Ok(())
     }
+}
+
+/// Checks the values of data that is read as another data type than it was lent with, and forbids writing where that could
+/// store invalid values.
+fn check_reinterpreted(
+    descriptor: &mut Descriptor<'_>,
+    memory: &LentMemory,
+    reading: &Reading,
+) -> Result<(), Error> {
+    // A consumer could write bytes that are not a valid value of the lent type.
+    descriptor.read_only |= !memory.any_bits;
+    if !reading.any_bits {
+        let view = descriptor.view();
+        view.check_host_readable()?;
+        // Every byte of data that is read as `bool` must be 0 or 1.
+        view.check_bools()?;
+    }
+    Ok(())
 }
 
 fn layout_conflict(what: &'static str, data: &Dims, given: &Dims) -> Error {

@@ -2,7 +2,8 @@
 //! read-only tensors.
 //!
 //! ```text
-//! describe_over ──▶ locate_packed ──▶ locate_strided ──▶ describe_general (`check`)
+//! describe_over ──▶ locate_packed ─┬─▶ locate_strided ──▶ describe_general (`check`)
+//!                                  └─▶ describe_shaped (`check`), if nothing but a shape is given
 //! ```
 //!
 //! Each fast path returns `None` for a case that it does not cover. `describe_general` has every rule and error. A test compares
@@ -24,6 +25,9 @@ impl Annotation {
     #[inline(always)]
     pub(super) fn describe_over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let Some((shape, strides)) = self.locate_packed(&memory) else {
+            if self.has_only_shape(&memory) {
+                return self.describe_shaped(memory);
+            }
             return self.describe_unpacked(memory);
         };
         let descriptor = Descriptor {

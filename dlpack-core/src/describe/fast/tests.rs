@@ -30,18 +30,35 @@ fn assert_same(fast: &Descriptor<'_>, general: &Descriptor<'_>, annotation: &Ann
     assert_eq!(found[0], found[1], "{annotation:?}");
 }
 
+/// Compares `describe_shaped` with the result of `describe_general`, which may be an error.
+fn assert_same_shaped(
+    annotation: &Annotation,
+    memory: &LentMemory,
+    general: Result<&Descriptor<'_>, &Error>,
+) {
+    match (annotation.clone().describe_shaped(memory.clone()), general) {
+        (Ok(shaped), Ok(general)) => assert_same(&shaped, general, annotation),
+        (shaped, general) => assert_eq!(shaped.err().as_ref(), general.err(), "{memory:?}"),
+    }
+}
+
 /// How many annotations each function described.
 #[derive(Default)]
 struct Described {
     packed: usize,
     strided: usize,
+    shaped: usize,
     general: usize,
 }
 
 impl Described {
-    /// Compares the results of the three functions for one annotation.
+    /// Compares the results of the four functions for one annotation.
     fn compare(&mut self, annotation: &Annotation, memory: &LentMemory) {
         let general = annotation.clone().describe_general(memory.clone());
+        if annotation.has_only_shape(memory) {
+            assert_same_shaped(annotation, memory, general.as_ref());
+            self.shaped += 1;
+        }
         let wrong = "a fast path accepted what `describe_general` refuses";
         if annotation.locate_packed(memory).is_some() {
             let packed = annotation.clone().describe_over(memory.clone());
@@ -183,6 +200,7 @@ fn fast_paths_agree_with_describe_general() {
     }
     assert!((200..100_000).contains(&described.packed), "{SOME}");
     assert!((2_000..100_000).contains(&described.strided), "{SOME}");
+    assert!((100..100_000).contains(&described.shaped), "{SOME}");
     assert!(described.general >= described.strided);
 }
 
@@ -226,6 +244,48 @@ fn misaligned_memory_is_left_to_describe_general() {
     let numbers = [0_u64; 3];
     let mut memory = Loan::from(&numbers[..]).memory;
     memory.data = memory.data.wrapping_add(4);
-    assert!(parts(Parts::new()).locate_packed(&memory).is_none());
-    assert!(!is_strided(&parts(Parts::new()), &memory));
+    let bare = parts(Parts::new());
+    assert!(bare.locate_packed(&memory).is_none());
+    assert!(!is_strided(&bare, &memory));
+    let general = bare.clone().describe_general(memory.clone());
+    assert!(
+        matches!(general, Err(Error::Misaligned { .. })),
+        "{general:?}"
+    );
+    assert_same_shaped(&bare, &memory, general.as_ref());
+}
+
+#[test]
+fn describe_shaped_refuses_what_describe_general_refuses() {
+    let bare = parts(Parts::new());
+    let numbers = [0_u64; 3];
+    let memory = Loan::from(&numbers[..]).memory;
+    let torn = LentMemory {
+        bytes: 12,
+        ..memory.clone()
+    };
+    let null = LentMemory {
+        data: core::ptr::null_mut(),
+        ..memory.clone()
+    };
+    for memory in [torn, null] {
+        assert!(bare.has_only_shape(&memory));
+        let general = bare.clone().describe_general(memory.clone());
+        assert!(general.is_err());
+        assert_same_shaped(&bare, &memory, general.as_ref());
+    }
+    let layout = Some(OwnLayout {
+        shape: Dims::from([3]),
+        strides: Dims::from([1]),
+        first: 0,
+    });
+    let with_layout = LentMemory {
+        layout,
+        ..memory.clone()
+    };
+    assert!(!bare.has_only_shape(&with_layout));
+    assert!(!parts(Parts::new().strides([1])).has_only_shape(&memory));
+    assert!(parts(Parts::new().shape([3])).has_only_shape(&memory));
+    assert!(!parts(Parts::new().elem::<u8>()).has_only_shape(&memory));
+    assert!(!parts(Parts::new().offset(1)).has_only_shape(&memory));
 }
