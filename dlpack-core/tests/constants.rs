@@ -183,6 +183,45 @@ fn a_claim_finds_its_tensor() {
 }
 
 #[test]
+fn a_computed_tensor_is_not_lent_by_its_value() {
+    #[derive(DLPack)]
+    #[dlpack(via = self.0.iter().map(|sample| sample * 2.0).collect::<Vec<f32>>())]
+    struct Doubled(Vec<f32>);
+
+    #[derive(DLPack)]
+    struct Outer(Doubled);
+
+    #[derive(DLPack)]
+    enum Either {
+        Lent(Vec<f32>),
+        Computed(Doubled),
+    }
+
+    #[derive(DLPack)]
+    struct Samples(Vec<f32>);
+
+    let facts = [
+        Doubled::EXTRAS.facts,
+        Outer::EXTRAS.facts,
+        Either::EXTRAS.facts,
+    ];
+    for facts in facts {
+        assert!(
+            facts.is_on_host() && !facts.lends_host_memory(),
+            "{facts:?}"
+        );
+    }
+    assert!(Samples::EXTRAS.facts.lends_host_memory());
+    assert!(LIST.lends_host_memory() && !LIST.dynamic_device().lends_host_memory());
+    let made = [
+        Either::Lent(vec![1.0]),
+        Either::Computed(Doubled(vec![1.0])),
+    ];
+    assert_eq!(made.map(|it| it.describe().unwrap().shape().len()), [1, 1]);
+    assert!(Outer(Doubled(vec![1.0])).describe().is_ok());
+}
+
+#[test]
 fn what_types_say_of_writing() {
     assert!(LIST.is_on_host() && !LIST.dynamic_device().is_on_host());
     assert_eq!(

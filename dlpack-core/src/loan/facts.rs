@@ -12,6 +12,8 @@ pub struct Facts {
     trailing: usize,
     write: WritableExports,
     host: bool,
+    /// Whether the tensor may be computed for each export, instead of lent by the value.
+    computed: bool,
 }
 
 /// Which exports are certain to be writable.
@@ -36,6 +38,7 @@ impl Facts {
         trailing: 0,
         write: WritableExports::None,
         host: false,
+        computed: false,
     };
 
     /// The data is in host memory; nothing else is known.
@@ -46,14 +49,16 @@ impl Facts {
 
     /// The facts that hold for each of several types: for a value that has one of them.
     pub const fn of_one(of: &[Self]) -> Self {
-        let mut host = true;
+        let (mut host, mut computed) = (true, false);
         let mut at = 0;
         while at < of.len() {
             host &= of[at].host;
+            computed |= of[at].computed;
             at += 1;
         }
         Self {
             host,
+            computed,
             ..Self::UNKNOWN
         }
     }
@@ -70,6 +75,7 @@ impl Facts {
                 WritableExports::Never
             },
             host: true,
+            computed: false,
         }
     }
 
@@ -120,6 +126,14 @@ impl Facts {
         }
     }
 
+    /// The tensor is computed for each export.
+    pub const fn computed(self) -> Self {
+        Self {
+            computed: true,
+            ..self
+        }
+    }
+
     /// The data type, if it is the same for all values.
     #[must_use]
     pub const fn dtype(self) -> Option<DataType> {
@@ -130,6 +144,12 @@ impl Facts {
     #[must_use]
     pub const fn is_on_host(self) -> bool {
         self.host
+    }
+
+    /// Whether the value is certain to lend host memory, so that an export computes, copies and orders nothing.
+    #[must_use]
+    pub const fn lends_host_memory(self) -> bool {
+        self.host && !self.computed
     }
 
     /// Consumers must not write.

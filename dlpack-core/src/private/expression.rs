@@ -80,7 +80,7 @@ impl<T: Computed> ViaExpression<T> {
 }
 
 impl<'a, T: Computed> ExpressionValue<'a> for ViaExpression<T> {
-    const FACTS: Facts = Facts::of_one(&[T::EXTRAS.facts]);
+    const FACTS: Facts = Facts::of_one(&[T::EXTRAS.facts]).computed();
 
     #[inline]
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error> {

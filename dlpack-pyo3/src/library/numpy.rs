@@ -240,6 +240,12 @@ pub(crate) fn array_over_value<T: DLPack + 'static>(
         _ => {}
     }
     let described = described.or_fetch(py)?;
+    if const { T::EXTRAS.facts.lends_host_memory() } {
+        // Decided at compile time, so that the exports below are not linked for such types.
+        unreachable!(
+            "facts of a type say that it lends host memory, and no value of it does otherwise"
+        );
+    }
     let tensor = if described.is_made_on_request() {
         // A second description would compute the elements again.
         let owner = ObjectGuard::new((), &object.into_any());
