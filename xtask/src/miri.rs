@@ -24,6 +24,7 @@
 //!   skip parts_of_one_memory_exclude
 //!   skip an_adopted_export_is_a_handle
 //!   skip only_a_copy_of_our_own
+//!   skip a_read_only_handle_on_shared
 //! Left out by `--short`, as each takes from five seconds to a minute:
 //!   long a_value_cannot
 //!   long allocations_are_few
