@@ -17,7 +17,7 @@
 //! | slice a tensor, and export the slice later or never | [`TensorSlice`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
 //! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
-//! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`] |
+//! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`]; without a tensor at all [`share_allocation`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
 //! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
 //! | view a structured array | [`UnownedArray::from_records`], [`ElementAccess`] |
@@ -51,7 +51,7 @@ pub use crate::export::hand_over::{
 pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;
 pub use crate::export::reexport::kept_by;
-pub use crate::export::root::{keep_by_root_of, share_root};
+pub use crate::export::root::{AllocationHandle, keep_by_root_of, share_allocation, share_root};
 pub use crate::export::strided::{Strided, keep_strided, view_strided};
 pub use crate::export::views::reinterpret_bytes;
 #[cfg(feature = "pyo3")]

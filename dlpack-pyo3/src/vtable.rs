@@ -193,7 +193,7 @@ fn export_shared<T: Exports>(
             outcome: None,
         };
         if let Some(tensor) = binding::share(value, sharing, &mut shared) {
-            let end = destructor::destroy_capsule::<false, false> as Destructor;
+            let end = destructor::destroy_capsule::<false> as Destructor;
             return ControlFlow::Break(Some((tensor.into_raw(), end)));
         }
         if let Some(shared) = shared.outcome {

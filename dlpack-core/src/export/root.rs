@@ -102,6 +102,27 @@ pub fn share_root(
     Some(export_allocation(allocation, described, &plan))
 }
 
+/// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped.
+#[derive(Debug)]
+pub struct AllocationHandle(#[expect(dead_code, reason = "only kept")] SharedAllocation);
+
+/// A handle to the shared allocation that contains every item of a described tensor; `None` if there is no such allocation.
+///
+/// ```
+/// use dlpack_core::binding::share_allocation;
+/// use dlpack_core::{DLPack, SharedBuffer};
+///
+/// let buffer = SharedBuffer::<f32>::zeroed(3)?;
+/// let described = buffer.describe()?;
+/// assert!(share_allocation(&described).is_some());
+/// assert!(share_allocation(&[1_u8].describe()?).is_none());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[must_use]
+pub fn share_allocation(described: &Descriptor<'_>) -> Option<AllocationHandle> {
+    allocation_of(described).cloned().map(AllocationHandle)
+}
+
 /// Exports a tensor in host memory with the allocation that contains its items as its owner. The plan shares the memory.
 fn export_allocation(
     allocation: &SharedAllocation,

@@ -60,6 +60,10 @@ pub trait DLPackTensors {
         None
     }
 
+    /// The names that [`share_tensor`](Self::share_tensor) exports.
+    #[doc(hidden)]
+    const SHARED: &'static [&'static str] = &[];
+
     /// Exports the tensor of this name with a clone of its field as the owner, if the field has the key `owner`; `None` if the
     /// struct has to be kept.
     #[doc(hidden)]

@@ -76,17 +76,18 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
     };
     let shares = plan.tensors.iter().filter_map(|named| {
         let (name, share) = (&named.name, expand_share(paths, named)?);
-        Some(quote!(#name => #k::Ok(#k::Some(#share?)),))
+        Some((name, quote!(#name => #k::Ok(#k::Some(#share?)),)))
     });
-    let shares: TokenStream = shares.collect();
+    let (shared, shares): (Vec<_>, Vec<_>) = shares.unzip();
     let share = (!shares.is_empty()).then(|| {
         quote! {
+            const SHARED: &'static [&'static #k::Str] = &[#(#shared),*];
             fn share_tensor(
                 &self,
                 name: &#k::Str,
                 request: #k::Option<&#c::ExportRequest>,
             ) -> #k::SharedTensor {
-                match name { #shares _ => #k::Ok(#k::None) }
+                match name { #(#shares)* _ => #k::Ok(#k::None) }
             }
         }
     });

@@ -67,6 +67,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
             }
         }
     }
+    const SHARED: &'static [&'static ::dlpack_core::__private::Str] = &["state", "mask"];
     fn share_tensor(
         &self,
         name: &::dlpack_core::__private::Str,

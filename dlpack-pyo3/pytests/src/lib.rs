@@ -101,7 +101,7 @@ mod dlpack_probe {
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
     use crate::several::{
-        Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables, create_hidden_class,
+        Arena, Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables, create_hidden_class,
     };
     #[pymodule_export]
     use crate::slices::slices;

@@ -209,6 +209,49 @@ impl Ledger {
     }
 }
 
+/// Attributes that are arrays of NumPy's and hold nothing but a field, and one that holds the object.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Arena {
+    #[dlpack(tensor(owner))]
+    state: SharedBuffer<f32>,
+    #[dlpack(tensor(owner))]
+    rules: Arc<[u16]>,
+    #[dlpack(tensor)]
+    scores: SharedBuffer<f64>,
+    _alive: Alive,
+}
+
+#[dlpack_pymethods(arrays = "numpy")]
+#[pymethods]
+impl Arena {
+    #[new]
+    fn new(len: usize) -> PyResult<Self> {
+        Ok(Self {
+            state: SharedBuffer::zeroed(len)?,
+            rules: vec![7; len].into(),
+            scores: SharedBuffer::zeroed(len)?,
+            _alive: Alive::new(),
+        })
+    }
+
+    /// How many code holds the rules.
+    fn count_of_rules(&self) -> usize {
+        Arc::strong_count(&self.rules)
+    }
+
+    fn step(&mut self) {
+        for place in 0..self.state.len() {
+            self.state.set(place, self.state.get(place) + 1.0);
+        }
+    }
+
+    fn replace_state(&mut self) -> PyResult<()> {
+        self.state = SharedBuffer::zeroed(1)?;
+        Ok(())
+    }
+}
+
 /// Attributes that are arrays of a library which is not installed, and itself a tensor.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]

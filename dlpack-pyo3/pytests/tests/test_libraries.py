@@ -4,6 +4,7 @@ Libraries that are not installed here are played by modules of the test; `cargo 
 
 import gc
 import sys
+import threading
 import types
 
 import capi
@@ -202,6 +203,56 @@ def test_attributes_are_arrays_of_numpy(numpy):
     del times
     gc.collect()
     assert p.alive() == before
+
+
+def test_an_attribute_that_holds_its_field(numpy):
+    """The object changes, moves to other memory and goes, while arrays over the field live."""
+    before = p.alive()
+    arena = p.Arena(3)
+    state, rules = arena.state, arena.rules
+    assert (state.flags.writeable, rules.flags.writeable, rules.tolist()) == (True, False, [7, 7, 7])
+    assert type(state.base) is type(rules.base) and arena.count_of_rules() == 2
+    arena.step()
+    state[1] = 5
+    arena.step()
+    assert state.tolist() == [2, 6, 2] and numpy.shares_memory(state, arena.state)
+    arena.replace_state()
+    assert arena.state.tolist() == [0] and state.tolist() == [2, 6, 2]
+    del rules
+    assert arena.count_of_rules() == 1
+    del arena
+    gc.collect()
+    assert p.alive() == before and state.tolist() == [2, 6, 2]
+    part = state[1:]
+    del state
+    assert part.tolist() == [6, 2]
+
+
+def test_an_attribute_that_holds_its_object(numpy):
+    """Also if its memory could live without the object. The last view is dropped on another thread."""
+    before = p.alive()
+    arena = p.Arena(2)
+    views = [arena.scores[1:]]
+    assert views[0].flags.writeable
+    with pytest.raises(RuntimeError, match="borrowed"):
+        arena.step()
+    thread = threading.Thread(target=views.clear)
+    thread.start()
+    thread.join()
+    arena.step()
+    views.append(arena.scores)
+    del arena
+    gc.collect()
+    assert p.alive() == before + 1
+    views.clear()
+    assert p.alive() == before
+
+
+def test_an_attribute_that_is_read_only_stays_so(numpy):
+    """NumPy asks the base of an array for a writable buffer, and no object behind an array has one."""
+    for array in [p.Ledger(2).times, p.Arena(2).rules, p.take(p.Ledger(2).times).numpy()]:
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
+            array.flags.writeable = True
 
 
 def test_a_field_that_hides_its_tensor_is_an_error():

@@ -1,12 +1,16 @@
 //! The values of attributes: tensors, or arrays of a library over them. Each access creates one.
+#![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use dlpack_core::Managed;
+use dlpack_core::binding::{export_with, share_allocation};
+use dlpack_core::{Descriptor, Managed};
 use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::class::tensor::Tensor;
+use crate::error::{OrRaise, Raised};
 use crate::exchange::foreign::torch_table;
+use crate::handover::unordered;
 use crate::library::function::{KnownLibrary, Library};
-use crate::library::numpy::array_over_tensor;
+use crate::library::numpy::{array_over_memory, array_over_tensor};
 
 /// An attribute of a class, which the data of its descriptor points to.
 pub(super) struct TensorAttribute {
@@ -17,6 +21,55 @@ pub(super) struct TensorAttribute {
 }
 
 impl TensorAttribute {
+    /// Whether the attribute is a NumPy array.
+    fn is_numpy(&self, py: Python<'_>) -> Result<bool, Raised> {
+        let Some(library) = &self.library else {
+            return Ok(false);
+        };
+        Ok(library.import_once(py).or_raise(py)?.is_numpy())
+    }
+
+    /// A NumPy array that keeps the shared allocation of a described tensor, if there is one and the attribute is such an array.
+    pub(super) fn create_over_allocation<'py>(
+        &self,
+        py: Python<'py>,
+        described: &Descriptor<'_>,
+    ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
+        if !self.is_numpy(py)? {
+            return Ok(None);
+        }
+        let Some(allocation) = share_allocation(described) else {
+            return Ok(None);
+        };
+        // SAFETY: the handle keeps the allocation, which contains every item of the tensor.
+        unsafe { array_over_memory(py, described, || allocation) }.transpose()
+    }
+
+    /// The attribute's value for a described tensor, which keeps `owner`.
+    ///
+    /// # Safety
+    ///
+    /// The owner keeps the described memory valid until it is dropped.
+    pub(super) unsafe fn create_described<'py, O: Send + 'static>(
+        &self,
+        py: Python<'py>,
+        described: &mut Descriptor<'_>,
+        owner: O,
+    ) -> Result<Bound<'py, PyAny>, Raised> {
+        let mut owner = Some(owner);
+        let mut take = || owner.take().expect("it is taken once");
+        if self.is_numpy(py)? {
+            // SAFETY: the owner keeps the described memory valid, by this function's contract.
+            if let Some(array) = unsafe { array_over_memory(py, described, &mut take) } {
+                return array;
+            }
+        }
+        let request = unordered(described.device());
+        // SAFETY: the owner keeps the described memory valid, by this function's contract.
+        let tensor = unsafe { export_with(take(), described, &request) }.or_raise(py)?;
+        self.create_value(py, tensor).or_raise(py)
+    }
+
     /// The attribute's value for a tensor of the object.
     pub(super) fn create_value<'py>(
         &self,

@@ -8,11 +8,11 @@ use pyo3::{intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
 use crate::class::{
-    Protocol, array::numpy_of, contents::Contents, index::select_view, numbers, pickle,
+    Protocol, array::numpy_of_tensor, contents::Contents, index::select_view, numbers, pickle,
 };
 use crate::error::{DisplayTuple, OrRaise, fail};
 use crate::exchange::import_as;
-use crate::import::{from_dlpack, from_dlpack_with, import_argument};
+use crate::import::{from_dlpack_with, import_argument};
 use crate::keepalive::ExceptionSafeTensor;
 use crate::library::function::{CUPY, JAX, KnownLibrary, TORCH};
 use crate::values;
@@ -215,7 +215,7 @@ impl Tensor {
 
     /// A NumPy array over the same memory.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Array<'py>> {
-        numpy_of(slf, from_dlpack).map(Array)
+        numpy_of_tensor(slf).map(Array)
     }
 
     /// The state for pickle: the bytes, their data type and the shape.

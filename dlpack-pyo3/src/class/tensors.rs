@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 use std::{borrow::Cow, ffi::CString};
 
-use dlpack_core::binding::{export_with, view_strided};
+use dlpack_core::binding::view_strided;
 use dlpack_core::{DLPackTensors, Error, Managed, TensorRef};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
@@ -17,7 +17,6 @@ use crate::class::{Parts, arrays::TensorAttribute, buffer};
 use crate::error::{
     DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
 };
-use crate::handover::unordered;
 use crate::import::{import_argument, numpy};
 use crate::keepalive::{
     ContentsBorrow, ObjectGuard, attached::check_interpreter, borrow_contents, leak_static,
@@ -160,28 +159,34 @@ unsafe extern "C" fn get<T: ExportsTensors>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        let tensor = export_tensor(&object, T::NAMES[attribute.index])?;
-        let value = attribute.create_value(py, tensor).or_raise(py)?;
-        Ok(value.into_ptr())
+        create_value(&object, attribute).map(Bound::into_ptr)
     })
 }
 
-/// Exports a tensor of an object, which stays borrowed only if the tensor does not own its memory.
-fn export_tensor<T: ExportsTensors>(object: &Bound<'_, T>, name: &str) -> Result<Managed, Raised> {
-    let py = object.py();
+/// The value of an attribute of an object, which stays borrowed only if the tensor does not own its memory.
+#[inline(always)]
+fn create_value<'py, T: ExportsTensors>(
+    object: &Bound<'py, T>,
+    attribute: &TensorAttribute,
+) -> Result<Bound<'py, PyAny>, Raised> {
+    let (py, name) = (object.py(), T::NAMES[attribute.index]);
     // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
     let (value, guard) = unsafe { borrow_contents(object) }?;
-    if let Some(tensor) = value.share_tensor(name, None).or_raise(py)? {
-        return Ok(tensor);
-    }
     // Used where it is: a description is large, and each move of it copies it.
     let mut described = value.describe_tensor(name);
     let described = described.as_mut();
     let described = described.map_err(|error| raise_core_error(py, error))?;
-    let request = unordered(described.device());
+    if T::SHARED.contains(&name) {
+        if let Some(array) = attribute.create_over_allocation(py, described)? {
+            return Ok(array);
+        }
+        if let Some(tensor) = value.share_tensor(name, None).or_raise(py)? {
+            return attribute.create_value(py, tensor).or_raise(py);
+        }
+    }
     let owner = ObjectGuard::new(guard, object.as_any());
     // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
-    unsafe { export_with(owner, described, &request) }.or_raise(py)
+    unsafe { attribute.create_described(py, described, owner) }
 }
 
 /// The setter for the attributes of a class, if any of them can be set.

@@ -21,28 +21,14 @@ pub(crate) use dlpack_core::abi::{
 
 /// Creates a capsule around a tensor, in the struct that the tensor has.
 pub(crate) fn wrap_tensor(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
-    wrap_as::<false>(py, tensor)
-}
-
-/// Creates a capsule under a name that no consumer accepts: the base object of a NumPy array, which keeps the tensor alive.
-pub(crate) fn wrap_as_base(py: Python<'_>, tensor: Managed) -> Result<Bound<'_, PyAny>, Raised> {
-    let capsule = wrap_as::<true>(py, tensor)?;
-    // SAFETY: `wrap_as` returns a new reference.
-    Ok(unsafe { Bound::from_owned_ptr(py, capsule) })
-}
-
-fn wrap_as<const IS_BASE: bool>(
-    py: Python<'_>,
-    tensor: Managed,
-) -> Result<*mut ffi::PyObject, Raised> {
     if tensor.abi() == Abi::Legacy {
         let tensor = tensor.into_legacy().or_raise(py)?;
-        // SAFETY: `into_legacy` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
-        unsafe { new_capsule::<IS_BASE, true>(py, tensor.cast(), destroy_capsule::<IS_BASE, true>) }
+        // SAFETY: `into_legacy` gave up the tensor, so nothing else owns it; the destructor is for this struct.
+        unsafe { new_capsule::<true>(py, tensor.cast(), destroy_capsule::<true>) }
     } else {
-        let (tensor, end) = (tensor.into_raw(), destroy_capsule::<IS_BASE, false>);
-        // SAFETY: `into_raw` gave up the tensor, so nothing else owns it; the destructor is for this struct and name.
-        unsafe { new_capsule::<IS_BASE, false>(py, tensor.cast(), end) }
+        let (tensor, end) = (tensor.into_raw(), destroy_capsule::<false>);
+        // SAFETY: `into_raw` gave up the tensor, so nothing else owns it; the destructor is for this struct.
+        unsafe { new_capsule::<false>(py, tensor.cast(), end) }
     }
 }
 
@@ -57,8 +43,8 @@ pub(crate) unsafe fn wrap_owned(
     tensor: NonNull<DLManagedTensorVersioned>,
     end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    // SAFETY: same contract as this function's, for the struct of DLPack 1.0 and the name that consumers accept.
-    unsafe { new_capsule::<false, false>(py, tensor.cast(), end) }
+    // SAFETY: same contract as this function's, for the struct of DLPack 1.0.
+    unsafe { new_capsule::<false>(py, tensor.cast(), end) }
 }
 
 /// Creates a capsule around a tensor; calls the tensor's deleter if that fails.
@@ -67,12 +53,12 @@ pub(crate) unsafe fn wrap_owned(
 ///
 /// The tensor is valid, in the struct that `IS_LEGACY` selects. Nothing else owns it, and `end` is the destructor for it.
 #[inline(always)]
-unsafe fn new_capsule<const IS_BASE: bool, const IS_LEGACY: bool>(
+unsafe fn new_capsule<const IS_LEGACY: bool>(
     _: Python<'_>,
     pointer: NonNull<c_void>,
     end: ffi::PyCapsule_Destructor,
 ) -> Result<*mut ffi::PyObject, Raised> {
-    let name = capsule_name(IS_BASE, IS_LEGACY);
+    let name = capsule_name(IS_LEGACY);
     // SAFETY: the pointer and the name are valid, and `end` is the destructor for the tensor, by this function's contract.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(end)) };
     if capsule.is_null() {

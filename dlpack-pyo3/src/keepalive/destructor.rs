@@ -11,14 +11,9 @@ use pyo3::ffi;
 
 use crate::keepalive::{ExportOwner, PendingException};
 
-/// The name of a capsule that `wrap_tensor` or `wrap_as_base` creates.
-pub(crate) const fn capsule_name(is_base: bool, is_legacy: bool) -> &'static CStr {
-    match (is_base, is_legacy) {
-        (false, false) => VERSIONED,
-        (false, true) => LEGACY,
-        (true, false) => c"dlpack_tensor_of_array_versioned",
-        (true, true) => c"dlpack_tensor_of_array",
-    }
+/// The name of a capsule for a tensor in this struct.
+pub(crate) const fn capsule_name(is_legacy: bool) -> &'static CStr {
+    if is_legacy { LEGACY } else { VERSIONED }
 }
 
 /// Calls the deleter of a tensor that no consumer took.
@@ -74,11 +69,11 @@ pub(crate) unsafe extern "C" fn destroy_owned_capsule<O: ExportOwner>(capsule: *
 }
 
 /// The destructor of capsules of the other kinds, which calls the tensor's deleter.
-pub(crate) unsafe extern "C" fn destroy_capsule<const IS_BASE: bool, const IS_LEGACY: bool>(
+pub(crate) unsafe extern "C" fn destroy_capsule<const IS_LEGACY: bool>(
     capsule: *mut ffi::PyObject,
 ) {
     // SAFETY: CPython calls this as the destructor of a capsule of ours.
-    if let Some(tensor) = unsafe { unconsumed_tensor(capsule, capsule_name(IS_BASE, IS_LEGACY)) } {
+    if let Some(tensor) = unsafe { unconsumed_tensor(capsule, capsule_name(IS_LEGACY)) } {
         // SAFETY: `new_capsule` stored the tensor, and no consumer took it; CPython calls capsule destructors attached.
         unsafe { delete_tensor(tensor, IS_LEGACY) };
     }

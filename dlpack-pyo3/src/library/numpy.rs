@@ -5,8 +5,8 @@
 //! too), and can have the data types of `ml_dtypes`.
 //!
 //! ```text
-//! ndarray ── base ──▶ capsule ──▶ tensor ──▶ its deleter, after the last view of the array is gone
-//!            └ or ──▶ object that holds a Rust value (`base`)
+//! ndarray ── base ──▶ object that holds a Rust value (`base`): the tensor, its owner, or what the array was made of.
+//!                     It is dropped after the last view of the array is gone
 //! ```
 #![expect(unsafe_code, reason = "calls functions of NumPy's C API")]
 
@@ -16,13 +16,12 @@ use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{mem::transmute, ptr::NonNull};
 
 use dlpack_core::binding::{device_of, export_unordered, is_plain, text, view};
-use dlpack_core::{DLPack, DataType, Device, Managed, TensorRef, abi};
+use dlpack_core::{DLPack, DataType, Descriptor, Device, Managed, TensorRef, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{OrRaise, Raised, bail, fail, try_collect};
-use crate::export::capsule;
 use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
 use crate::library::{imported_module, is_instance, not_installed};
@@ -192,9 +191,43 @@ fn import_module<'py>(py: Python<'py>, name: &str, why: &str) -> PyResult<Bound<
 /// `ImportError` if NumPy, or `ml_dtypes` for its types, is not installed.
 #[inline(never)]
 pub(crate) fn array_over_tensor(py: Python<'_>, tensor: Managed) -> PyResult<Bound<'_, PyAny>> {
-    // After an error the tensor is dropped once the exception is not set any more: its deleter may run Python code.
-    let mut tensor = Some(tensor);
-    take_into_array(py, import_api(py)?, &mut tensor).or_fetch(py)
+    let api = import_api(py)?;
+    let object = ValueObject::new(py, tensor).or_fetch(py)?;
+    // SAFETY: the object is kept until the last use of the tensor.
+    let tensor: &Managed = unsafe { object.value_mut() };
+    let ready = check_host_readable(py, device_of(tensor))
+        .and_then(|()| attached::wait_until_readable(py, tensor).or_raise(py));
+    let array = ready.and_then(|()| new_array(py, api, &tensor.view()));
+    array
+        .and_then(|array| set_base(array, object.into_any()))
+        .or_fetch(py)
+}
+
+/// An array over described memory, which `owner` keeps. `None` if the CPU has to wait before it reads, or if the memory was made for
+/// this description: then an export is needed.
+///
+/// # Errors
+///
+/// The errors of [`array_over_tensor`].
+///
+/// # Safety
+///
+/// The owner keeps the described memory valid until it is dropped.
+pub(crate) unsafe fn array_over_memory<'py, O: Send + 'static>(
+    py: Python<'py>,
+    described: &Descriptor<'_>,
+    owner: impl FnOnce() -> O,
+) -> Option<Result<Bound<'py, PyAny>, Raised>> {
+    if !is_plain(described) || described.device() != Device::CPU {
+        return None;
+    }
+    let create = || {
+        let api = import_api(py).or_raise(py)?;
+        let object = ValueObject::new(py, owner())?;
+        let array = new_array(py, api, &view(described))?;
+        set_base(array, object.into_any())
+    };
+    Some(create())
 }
 
 /// `numpy.asarray(object)`: an array over the buffer of an object.
@@ -256,20 +289,6 @@ pub(crate) fn array_over_value<T: DLPack + 'static>(
         object.into_value().into_dlpack()?
     };
     array_over_tensor(py, tensor)
-}
-
-/// An array over a tensor. After an error before the array exists, the tensor is still there.
-fn take_into_array<'py>(
-    py: Python<'py>,
-    api: &NumpyApi,
-    offered: &mut Option<Managed>,
-) -> Result<Bound<'py, PyAny>, Raised> {
-    let tensor = offered.as_ref().expect("the caller has it");
-    check_host_readable(py, device_of(tensor))?;
-    attached::wait_until_readable(py, tensor).or_raise(py)?;
-    let array = new_array(py, api, &tensor.view())?;
-    let base = capsule::wrap_as_base(py, offered.take().expect("it was there right above"))?;
-    set_base(array, base)
 }
 
 /// A new array over memory that the CPU can read. Nothing keeps the memory alive until [`set_base`] is called.
