@@ -1,22 +1,15 @@
 //! `__array__`: NumPy calls it on an object without a buffer, or with a data type that buffers cannot describe.
-#![expect(
-    unsafe_code,
-    reason = "defines a method, which is a C function; the owner has to keep what was described"
-)]
+#![expect(unsafe_code, reason = "defines a method, which is a C function")]
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use dlpack_core::{DLPack, Device, DeviceType, Managed};
+use dlpack_core::{Device, DeviceType, Managed};
 use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
-use crate::class::{define_unless_own, tensor::Tensor};
 use crate::error::{OrRaise, Raised, bail, catch_into_null};
-use crate::handover::root;
-use crate::import::{from_dlpack, import_from_own_class};
-use crate::keepalive::{BorrowGuardOf, ObjectGuard, attached::check_interpreter};
-use crate::library::{self, numpy::array_over_memory};
+use crate::{class::define_unless_own, import::import_from_own_class, library};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -46,21 +39,6 @@ pub(super) fn numpy_of<'py>(
     let (kind, id) = device.extract()?;
     library::numpy::check_host_readable(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
     library::numpy::array_over_tensor(py, import(object)?)
-}
-
-/// A NumPy array over the memory of a [`Tensor`]. The array's base keeps the object, or the object that the tensor's memory came from.
-pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
-    let (py, object) = (tensor.py(), tensor.as_any());
-    if let Ok(described) = tensor.get().describe() {
-        check_interpreter(py).or_fetch(py)?;
-        let kept = || root::<BorrowGuardOf<Tensor>>(object, &described);
-        let owner = || ObjectGuard::new((), &kept().unwrap_or_else(|| object.as_borrowed()));
-        // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
-        if let Some(array) = unsafe { array_over_memory(py, &described, owner) } {
-            return array.or_fetch(py);
-        }
-    }
-    numpy_of(object, from_dlpack)
 }
 
 unsafe extern "C" fn array_method(

@@ -1,13 +1,18 @@
 //! The contents of a [`Tensor`]: an exported or imported tensor, or a slice of that of another `Tensor`.
-#![expect(unsafe_code, reason = "keeps the tensor of a slice")]
+#![expect(unsafe_code, reason = "keeps the tensor of a slice or an array")]
 
 use dlpack_core::binding::{PickedView, TensorSlice};
 use dlpack_core::{DLPack as _, Descriptor, Error, Managed, TensorRef};
 use pyo3::prelude::*;
 
-use crate::class::tensor::Tensor;
+use crate::class::{array::numpy_of, tensor::Tensor};
 use crate::error::{OrRaise, Raised, raise_core_error};
-use crate::keepalive::{ExceptionSafeTensor, attached};
+use crate::handover::root;
+use crate::import::from_dlpack;
+use crate::keepalive::{
+    BorrowGuardOf, ExceptionSafeTensor, ObjectGuard, attached, attached::check_interpreter,
+};
+use crate::library::numpy::array_over_memory;
 
 /// The contents of a [`Tensor`].
 #[derive(Debug)]
@@ -93,4 +98,19 @@ impl Contents {
             Self::Slice { .. } => unreachable!("a slice is not moved out of its object"),
         }
     }
+}
+
+/// A NumPy array over the memory of a [`Tensor`]. The array's base keeps the object, or the object that the tensor's memory came from.
+pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, object) = (tensor.py(), tensor.as_any());
+    if let Ok(described) = tensor.get().contents().describe() {
+        check_interpreter(py).or_fetch(py)?;
+        let kept = || root::<BorrowGuardOf<Tensor>>(object, &described);
+        let owner = || ObjectGuard::new((), &kept().unwrap_or_else(|| object.as_borrowed()));
+        // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
+        if let Some(array) = unsafe { array_over_memory(py, &described, owner) } {
+            return array.or_fetch(py);
+        }
+    }
+    numpy_of(object, from_dlpack)
 }

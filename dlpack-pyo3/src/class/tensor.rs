@@ -8,7 +8,10 @@ use pyo3::{intern, prelude::*};
 
 use crate::class::hinted::{Array, Index, Integers, Pair, Producer, Tensors};
 use crate::class::{
-    Protocol, array::numpy_of_tensor, contents::Contents, index::select_view, numbers, pickle,
+    Protocol,
+    contents::{Contents, numpy_of_tensor},
+    index::select_view,
+    numbers, pickle,
 };
 use crate::error::{DisplayTuple, OrRaise, fail};
 use crate::exchange::import_as;
