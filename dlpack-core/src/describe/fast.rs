@@ -17,6 +17,7 @@ use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::layout::Dims;
 use crate::layout::dims::{INLINE, InlineDims};
 use crate::layout::extent;
+use crate::layout::shape::HOLE;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::{Device, Error, Order, loan::LentMemory};
 
@@ -205,7 +206,7 @@ impl Annotation {
         // The range of items that the axes reach, and whether each axis steps over everything that the axes after it reach.
         let (mut min, mut max, mut items, mut is_nested) = (0_i64, 0_i64, 1_i64, true);
         for (&extent, &stride) in shape.get()?.iter().zip(strides.get()?).rev() {
-            if extent <= 0 {
+            if extent <= 0 || stride == HOLE {
                 return None;
             }
             items = items.checked_mul(extent)?;
