@@ -363,12 +363,6 @@ pub(super) fn size_to_i64(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
 
-/// Converts a number that is not negative back to a size.
-#[inline]
-pub(super) fn size_from_i64(size: i64) -> usize {
-    usize::try_from(size).unwrap_or(usize::MAX)
-}
-
 /// The number of elements from `start` to the end of the memory, which must be whole.
 fn whole_elements(memory: &LentMemory, reading: &Reading, start: usize) -> Result<usize, Error> {
     let bytes = memory.bytes - start / 8;

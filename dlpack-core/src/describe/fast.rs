@@ -2,16 +2,19 @@
 //! read-only tensors.
 //!
 //! ```text
-//! describe_over ──▶ locate_packed ─┬─▶ locate_strided ──▶ describe_general (`check`)
+//! describe_over ──▶ locate_packed ─┬─▶ describe_placed ──▶ place_packed or place_strided ──▶ describe_general (`check`)
 //!                                  └─▶ describe_shaped (`check`), if nothing but a shape is given
 //! ```
+//!
+//! Derived code calls `describe_placed` if a declaration has an offset, a data type or strides. All of it is inlined, which is too
+//! much code for other declarations, and would hide from the compiler what it evaluates for these.
 //!
 //! Each fast path returns `None` for a case that it does not cover. `describe_general` has every rule and error. A test compares
 //! the results.
 
 use core::marker::PhantomData;
 
-use crate::describe::check::{size_from_i64, size_to_i64};
+use crate::describe::check::size_to_i64;
 use crate::describe::descriptor::{DescriptionSource, Descriptor};
 use crate::describe::parts::{Annotation, Reading, StrideRule};
 use crate::layout::Dims;
@@ -19,7 +22,7 @@ use crate::layout::dims::{INLINE, InlineDims};
 use crate::layout::extent;
 use crate::layout::shape::HOLE;
 use crate::layout::shape_strides::ShapeStrides;
-use crate::{Device, Error, Order, loan::LentMemory};
+use crate::{Error, Order, loan::LentMemory};
 
 impl Annotation {
     /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
@@ -106,188 +109,296 @@ impl Annotation {
         Some((shape, strides))
     }
 
-    #[inline(never)]
-    fn describe_unpacked<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
-        let reading = self.reading.unwrap_or(Reading::of_memory(&memory));
-        let device = self.device.unwrap_or(memory.device);
-        let Some(found) = self.locate_strided(&memory, &reading, device) else {
+    /// Describes a tensor with an offset, a data type or strides of its own, as [`describe_over`](Self::describe_over) does, but
+    /// inlined: the compiler knows which of these there are.
+    #[inline(always)]
+    pub(super) fn describe_placed<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        let Some(found) = self.place(&memory) else {
+            // By value: references would force this function to keep both in memory, although it rarely calls that one.
             return self.describe_general(memory);
         };
-        let dims = ShapeStrides::from_inline(found.shape, found.strides, found.rank);
-        let mut descriptor = self.new_descriptor(&memory, &reading, device, dims);
-        if device.device_type.is_addressable() {
-            descriptor.data = memory.data.wrapping_add(found.start);
-        } else {
-            descriptor.data = memory.data;
-            descriptor.byte_offset = found.start as u64;
-        }
-        descriptor.read_only = found.read_only;
+        let descriptor = self.placed_descriptor(&memory, &found);
+        // As in `describe_over`.
+        core::mem::forget(self);
+        core::mem::forget(memory);
         Ok(descriptor)
     }
 
-    /// Locates a tensor with any layout and offset, if its items are whole bytes and it has at most [`INLINE`] axes. `None` for
-    /// every error, and for tensors that only `describe_general` covers, such as empty ones.
+    #[inline(never)]
+    fn describe_unpacked<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        self.describe_placed(memory)
+    }
+
     #[inline(always)]
-    fn locate_strided(
-        &self,
-        memory: &LentMemory,
-        reading: &Reading,
-        device: Device,
-    ) -> Option<LocatedTensor> {
+    fn placed_descriptor<'a>(&self, memory: &LentMemory, found: &PlacedTensor) -> Descriptor<'a> {
+        let PlacedTensor { start, shape, .. } = found;
+        let dims = ShapeStrides::from_inline(shape.values, found.strides, shape.len);
+        let device = self.device.unwrap_or(memory.device);
+        Descriptor {
+            data: start.data,
+            byte_offset: start.byte_offset,
+            read_only: found.read_only,
+            ..self.new_descriptor(memory, &start.reading, device, dims)
+        }
+    }
+
+    /// Locates a tensor with any layout and offset, if it has at most [`INLINE`] axes and its items are whole bytes. `None` for
+    /// every error, and for tensors that only `describe_general` covers, such as empty ones.
+    ///
+    /// The loops over axes have a constant number of steps, and no list is indexed by a variable that the compiler does not know:
+    /// shape and strides then stay in registers.
+    #[inline(always)]
+    fn place(&self, memory: &LentMemory) -> Option<PlacedTensor> {
+        let start = self.place_start(memory)?;
+        let is_packed = memory.layout.is_none()
+            && matches!(self.strides, StrideRule::None | StrideRule::Order(_));
+        if is_packed {
+            self.place_packed(memory, start)
+        } else {
+            self.place_strided(memory, start)
+        }
+    }
+
+    /// Locates the first element, and the bytes from there to the end of the memory.
+    #[inline(always)]
+    fn place_start(&self, memory: &LentMemory) -> Option<Start> {
+        let reading = self.reading.unwrap_or(Reading::of_memory(memory));
         let (dtype, element_bytes) = (reading.dtype, reading.element_bits / 8);
-        let item_bytes = dtype.itemsize_bits() / 8;
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
-        let is_simple = (device == memory.device || memory.any_device)
+        let is_simple = (self.device).is_none_or(|it| it == memory.device || memory.any_device)
             && memory.stream.is_none()
             && (!reinterpreted || (dtype.is_known() && reading.any_bits))
-            && item_bytes > 0
-            && dtype.itemsize_bits() == item_bytes * 8
             && element_bytes > 0
             && reading.element_bits == element_bytes * 8
+            && reading.element_bits == dtype.itemsize_bits() * reading.axes.count_items()
             && !memory.data.is_null();
         if !is_simple {
             return None;
         }
-        let pitch = if element_bytes == item_bytes {
-            1
-        } else {
-            element_bytes / item_bytes
+        let mut distance = self.offset.checked_mul(size_to_i64(element_bytes))?;
+        if let Some(layout) = &memory.layout {
+            let first = size_to_i64(layout.first).checked_mul(size_to_i64(memory.element))?;
+            distance = distance.checked_add(first)?;
+        }
+        let distance = usize::try_from(distance.checked_add(self.byte_offset)?).ok()?;
+        let device = self.device.unwrap_or(memory.device);
+        let is_addressable = device.device_type.is_addressable();
+        let start = Start {
+            data: memory
+                .data
+                .wrapping_add(if is_addressable { distance } else { 0 }),
+            byte_offset: if is_addressable { 0 } else { distance as u64 },
+            bytes_before: distance,
+            bytes: memory.bytes.checked_sub(distance)?,
+            reading,
+            element_bytes,
+            // A consumer could write bytes that are not a valid value of the lent type.
+            read_only: self.read_only
+                || memory.access.is_read_only()
+                || (reinterpreted && !memory.any_bits),
         };
-        if pitch * item_bytes != element_bytes {
-            return None;
-        }
-        let layout = memory.layout.as_ref();
-        let first_element = layout.map_or(0, |layout| layout.first);
-        let first_bytes = size_to_i64(first_element).checked_mul(size_to_i64(memory.element))?;
-        let offset_bytes = self.offset.checked_mul(size_to_i64(element_bytes))?;
-        let start = first_bytes
-            .checked_add(offset_bytes)?
-            .checked_add(self.byte_offset)?;
-        let bytes = size_to_i64(memory.bytes);
-        if !(0..=bytes).contains(&start) {
-            return None;
-        }
-        if device.device_type.is_addressable()
-            && memory.data.addr().wrapping_add(size_from_i64(start)) % dtype.alignment() != 0
-        {
-            return None;
-        }
+        let is_aligned = start.data.addr() & (dtype.alignment() - 1) == 0;
+        (is_aligned || !is_addressable).then_some(start)
+    }
 
-        let elements = || count_whole(size_from_i64(bytes - start), element_bytes);
-        let mut shape = match (layout, &self.shape) {
-            (None, None) => InlineDims::single_axis(size_to_i64(elements()?)),
-            (None, Some(given)) => {
-                let given = given.inline_dims();
-                if given.has_hole() {
-                    given.fill_hole(elements()?)?
-                } else {
-                    given
-                }
-            }
-            (Some(layout), given) => {
-                let known = layout.shape.inline_dims();
-                let given = given.as_ref().map(Dims::inline_dims);
-                if element_bytes != memory.element || !given.is_none_or(|it| known.agrees_with(it))
-                {
+    /// The shape, without the axes of the element type.
+    #[inline(always)]
+    fn leading_axes(&self, memory: &LentMemory, start: &Start) -> Option<InlineDims> {
+        if let Some(layout) = &memory.layout {
+            let known = layout.shape.inline_dims();
+            let given = self.shape.as_ref().map(Dims::inline_dims);
+            let agrees = given.is_none_or(|given| known.agrees_with(given));
+            return (start.element_bytes == memory.element && agrees).then_some(known);
+        }
+        let elements = start.bytes / start.element_bytes;
+        let is_whole = start.bytes % start.element_bytes == 0;
+        match &self.shape {
+            Some(shape) => {
+                let shape = shape.inline_dims();
+                if shape.has_hole() && !is_whole {
                     return None;
                 }
-                known
+                shape.fill_hole(elements)
             }
+            None => is_whole.then(|| InlineDims::single_axis(size_to_i64(elements))),
+        }
+    }
+
+    /// Locates a tensor that is packed in C or F order from its first element on, as most tensors are.
+    #[inline(always)]
+    fn place_packed(&self, memory: &LentMemory, start: Start) -> Option<PlacedTensor> {
+        let mut shape = self.leading_axes(memory, &start)?;
+        let order = match &self.strides {
+            StrideRule::Order(order) => *order,
+            _ => Order::C,
         };
-        let known = layout.map(|layout| &layout.strides);
-        let mut strides =
-            self.inline_strides(&shape, known, size_to_i64(pitch), size_to_i64(item_bytes))?;
-        shape.append(reading.axes.extents())?;
-        strides.append(reading.axes.strides())?;
-        if shape.len != strides.len {
+        let elements = start.bytes / start.element_bytes;
+        let unit = size_to_i64(start.reading.axes.count_items());
+        let mut strides = shape.packed_strides(order, unit, elements)?;
+        start.append_axes(&mut shape, &mut strides)?;
+        Some(PlacedTensor {
+            read_only: start.read_only,
+            start,
+            shape,
+            strides,
+        })
+    }
+
+    /// Locates a tensor with strides of its own.
+    #[inline(always)]
+    fn place_strided(&self, memory: &LentMemory, start: Start) -> Option<PlacedTensor> {
+        let mut shape = self.leading_axes(memory, &start)?;
+        let leading = shape.len;
+        let element_items = size_to_i64(start.reading.axes.count_items());
+        let item_bytes = start.reading.dtype.itemsize_bits() / 8;
+        let of_elements = StrideUnit {
+            items: element_items,
+            shift: 0,
+        };
+        let of_bytes = StrideUnit {
+            items: 1,
+            shift: item_bytes.trailing_zeros(),
+        };
+        let known = memory.layout.as_ref().map(|it| it.strides.inline_dims());
+        let (given, unit) = match (&self.strides, known) {
+            (StrideRule::Bytes(_), _) if !item_bytes.is_power_of_two() => return None,
+            (StrideRule::Bytes(given), _) => (given.inline_dims(), of_bytes),
+            (StrideRule::Elements(given), _) => (given.inline_dims(), of_elements),
+            (StrideRule::None, Some(known)) if !known.has_hole() => (known, of_elements),
+            // An order for data that has its own strides.
+            _ => return None,
+        };
+        let mut strides = [0; INLINE];
+        if leading > INLINE || given.len != leading {
             return None;
         }
-
-        // The range of items that the axes reach, and whether each axis steps over everything that the axes after it reach.
-        let (mut min, mut max, mut items, mut is_nested) = (0_i64, 0_i64, 1_i64, true);
-        for (&extent, &stride) in shape.get()?.iter().zip(strides.get()?).rev() {
-            if extent <= 0 || stride == HOLE {
+        // The stride that packs an axis against the one to its right.
+        let mut packed = Some(element_items);
+        for axis in (0..INLINE).rev() {
+            if axis < leading {
+                let stride = match given.values[axis] {
+                    HOLE => packed?,
+                    stride => unit.to_items(stride)?,
+                };
+                packed = stride.checked_mul(shape.values[axis]);
+                strides[axis] = stride;
+            }
+        }
+        if let Some(known) = known {
+            // All of the list: values after the last axis are zero in both.
+            let mut pairs = known.values.iter().zip(strides);
+            if known.len != leading
+                || !pairs.all(|(&known, stride)| of_elements.to_items(known) == Some(stride))
+            {
                 return None;
             }
-            items = items.checked_mul(extent)?;
-            is_nested &= extent == 1 || (stride > max && min == 0);
-            let far = (extent - 1).checked_mul(stride)?;
-            if far < 0 {
-                min = min.checked_add(far)?;
-            } else {
-                max = max.checked_add(far)?;
+        }
+        start.append_axes(&mut shape, &mut strides)?;
+
+        // The items that the axes reach, relative to the first, and whether each axis steps over all that the axes after it reach.
+        let (mut lowest, mut highest, mut items, mut is_nested) = (0_i64, 0_i64, 1_i64, true);
+        for axis in (0..INLINE).rev() {
+            if axis < shape.len {
+                let (extent, stride) = (shape.values[axis], strides[axis]);
+                if extent <= 0 || stride == HOLE {
+                    return None;
+                }
+                items = items.checked_mul(extent)?;
+                let far = (extent - 1).checked_mul(stride)?;
+                is_nested &= extent == 1 || stride > highest;
+                if far < 0 {
+                    is_nested = false;
+                    lowest = lowest.checked_add(far)?;
+                } else {
+                    highest = highest.checked_add(far)?;
+                }
             }
         }
         let item_bytes = size_to_i64(item_bytes);
         isize::try_from(items.checked_mul(item_bytes)?).ok()?;
-        let lowest = start.checked_add(min.checked_mul(item_bytes)?)?;
-        let end = start.checked_add(max.checked_add(1)?.checked_mul(item_bytes)?)?;
-        if lowest < 0 || end > bytes {
+        let lowest = lowest.checked_mul(item_bytes)?;
+        let end = highest.checked_add(1)?.checked_mul(item_bytes)?;
+        if lowest < -size_to_i64(start.bytes_before) || end > size_to_i64(start.bytes) {
             return None;
         }
-        let read_only = self.read_only
-            || memory.access.is_read_only()
-            // A consumer could write bytes that are not a valid value of the lent type.
-            || (reinterpreted && !memory.any_bits)
+        Some(PlacedTensor {
             // LAY-16: one write would show up in several elements.
-            || (!is_nested && extent::may_overlap(shape.get()?, strides.get()?));
-        Some(LocatedTensor {
-            start: size_from_i64(start),
-            shape: shape.values,
-            strides: strides.values,
-            rank: shape.len,
-            read_only,
+            read_only: start.read_only || (!is_nested && may_overlap(shape, strides)),
+            start,
+            shape,
+            strides,
         })
-    }
-
-    /// The strides, in items, of the axes before those of the element.
-    #[inline(always)]
-    fn inline_strides(
-        &self,
-        shape: &InlineDims,
-        known: Option<&Dims>,
-        pitch: i64,
-        item_bytes: i64,
-    ) -> Option<InlineDims> {
-        let scaled = |stride: i64| stride.checked_mul(pitch);
-        let known = match known {
-            Some(known) => Some(known.inline_dims().try_map(scaled)?),
-            None => None,
-        };
-        let given = match (&self.strides, known) {
-            (StrideRule::None, Some(known)) => return Some(known),
-            (StrideRule::None, None) => shape.packed_dims(Order::C, pitch)?,
-            (StrideRule::Order(order), _) => shape.packed_dims(*order, pitch)?,
-            (StrideRule::Elements(given), _) => given
-                .inline_dims()
-                .filled_strides(shape, 1)?
-                .try_map(scaled)?,
-            (StrideRule::Bytes(given), _) => {
-                let in_items =
-                    |stride: i64| (stride % item_bytes == 0).then_some(stride / item_bytes);
-                let given = given
-                    .inline_dims()
-                    .filled_strides(shape, item_bytes.checked_mul(pitch)?)?;
-                given.try_map(in_items)?
-            }
-        };
-        let agree = known.is_none_or(|known| known == given);
-        agree.then_some(given)
     }
 }
 
-/// The result of [`Annotation::locate_strided`]: the start of the tensor in its memory, in bytes, and its axes.
-struct LocatedTensor {
-    start: usize,
-    shape: [i64; INLINE],
-    strides: [i64; INLINE],
-    rank: usize,
+/// The first element of a tensor and the memory that it lies in.
+#[derive(Clone, Copy)]
+struct Start {
+    /// The address or the handle of a descriptor.
+    data: *mut u8,
+    byte_offset: u64,
+    /// The number of bytes between the start of the memory and the first element.
+    bytes_before: usize,
+    /// The number of bytes from the first element to the end of the memory.
+    bytes: usize,
+    reading: Reading,
+    element_bytes: usize,
     read_only: bool,
 }
 
-/// The number of elements that fill these bytes, or `None` if a part of an element is left.
-fn count_whole(bytes: usize, element_bytes: usize) -> Option<usize> {
-    (bytes % element_bytes == 0).then_some(bytes / element_bytes)
+impl Start {
+    /// Appends the axes of the element type.
+    #[inline(always)]
+    fn append_axes(&self, shape: &mut InlineDims, strides: &mut [i64; INLINE]) -> Option<()> {
+        let axes = self
+            .reading
+            .axes
+            .extents()
+            .iter()
+            .zip(self.reading.axes.strides());
+        for (&extent, &stride) in axes {
+            *shape.values.get_mut(shape.len)? = extent;
+            strides[shape.len] = stride;
+            shape.len += 1;
+        }
+        Some(())
+    }
+}
+
+/// The result of [`Annotation::place`].
+struct PlacedTensor {
+    start: Start,
+    shape: InlineDims,
+    strides: [i64; INLINE],
+    read_only: bool,
+}
+
+/// Converts strides to items: one unit is `items` items, after an exact division by a power of two.
+#[derive(Clone, Copy)]
+struct StrideUnit {
+    items: i64,
+    /// The exponent of the power of two.
+    shift: u32,
+}
+
+impl StrideUnit {
+    /// `None` if the stride is not a whole number of items, or overflows.
+    #[inline(always)]
+    fn to_items(self, stride: i64) -> Option<i64> {
+        let shifted = stride >> self.shift;
+        if shifted << self.shift != stride {
+            return None;
+        }
+        shifted.checked_mul(self.items)
+    }
+}
+
+/// Whether two indices may address the same item. A function by value, since references would force the caller to keep both lists
+/// in memory, although it rarely calls this one.
+#[cold]
+fn may_overlap(shape: InlineDims, strides: [i64; INLINE]) -> bool {
+    let shape = shape.get().unwrap_or(&[]);
+    extent::may_overlap(shape, &strides[..shape.len()])
 }
 
 #[cfg(test)]

@@ -35,76 +35,19 @@ impl InlineDims {
     }
 
     /// Whether a value is a placeholder (`_`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has_hole(&self) -> bool {
-        self.get().is_some_and(|values| values.contains(&HOLE))
-    }
-
-    /// Replaces each placeholder (`_`) by the stride that packs the axis against the one to its right, `unit` for the last axis.
-    #[inline]
-    pub(crate) fn filled_strides(mut self, shape: &Self, unit: i64) -> Option<Self> {
-        if self.len != shape.len {
-            return None;
+        let mut has_hole = false;
+        for axis in 0..INLINE {
+            has_hole |= axis < self.len && self.values[axis] == HOLE;
         }
-        let mut packed = Some(unit);
-        let strides = self.values.get_mut(..self.len)?.iter_mut();
-        for (stride, &extent) in strides.zip(shape.get()?).rev() {
-            if *stride == HOLE {
-                *stride = packed?;
-            }
-            packed = stride.checked_mul(extent);
-        }
-        Some(self)
+        has_hole
     }
 
     /// Whether all values are equal, apart from placeholders in `others`.
     pub(crate) fn agrees_with(&self, others: Self) -> bool {
         let mut pairs = self.values.iter().zip(others.values);
         self.len == others.len && pairs.all(|(value, other)| other == HOLE || *value == other)
-    }
-
-    /// Applies `map` to each value. `None` if one is a placeholder or if `map` returns `None`.
-    #[inline]
-    pub(crate) fn try_map(mut self, map: impl Fn(i64) -> Option<i64>) -> Option<Self> {
-        for value in self.values.get_mut(..self.len)? {
-            if *value == HOLE {
-                return None;
-            }
-            *value = map(*value)?;
-        }
-        Some(self)
-    }
-
-    /// The strides that pack these extents. Returns `None` if a product overflows or the values are not inline. The result has
-    /// as many values as this list, and, unlike in [`packed_strides`](Self::packed_strides), extents are not checked.
-    #[inline]
-    pub(crate) fn packed_dims(&self, order: Order, unit: i64) -> Option<Self> {
-        let mut packed = Self {
-            values: [0; INLINE],
-            len: self.len,
-        };
-        let pack = |(stride, &extent): (&mut i64, &i64), next: i64| {
-            *stride = next;
-            next.checked_mul(extent)
-        };
-        let axes = packed.values.iter_mut().zip(self.get()?);
-        match order {
-            Order::C => axes.rev().try_fold(unit, |next, axis| pack(axis, next)),
-            Order::F => axes
-                .into_iter()
-                .try_fold(unit, |next, axis| pack(axis, next)),
-        }?;
-        Some(packed)
-    }
-
-    /// Appends values. `None` if they do not fit.
-    #[inline]
-    pub(crate) fn append(&mut self, values: &[i64]) -> Option<()> {
-        for &value in values {
-            *self.values.get_mut(self.len)? = value;
-            self.len += 1;
-        }
-        Some(())
     }
 
     /// The list of one axis.

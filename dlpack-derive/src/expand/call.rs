@@ -140,6 +140,8 @@ pub(crate) struct Description<'a> {
     pub(crate) parts: TokenStream,
     /// The loan of the data.
     data: Box<dyn Fn(Borrow) -> TokenStream + 'a>,
+    /// Whether the tensor has an offset, a data type or strides of its own, for which core has a faster description.
+    is_placed: bool,
     /// The span of the end of the call to `describe`.
     to: Span,
 }
@@ -147,6 +149,7 @@ pub(crate) struct Description<'a> {
 impl Description<'_> {
     pub(crate) fn with_borrow(&self, borrow: Borrow) -> TokenStream {
         let describe = match borrow {
+            Borrow::Shared if self.is_placed => quote!(describe_placed),
             Borrow::Shared => quote!(describe),
             Borrow::Exclusive => quote!(describe_mut),
         };
@@ -199,6 +202,10 @@ pub(crate) fn build_description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -
     Description {
         parts: chain,
         data: data_loan(paths, &tensor.data),
+        is_placed: tensor.strides.is_some()
+            || tensor.offset.is_some()
+            || tensor.dtype.is_some()
+            || tensor.elem.is_some(),
         to,
     }
 }

@@ -15,7 +15,7 @@ impl ::dlpack_core::DLPack for Signal {
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .elem::<Complex<f32>>()
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,

@@ -30,7 +30,7 @@ impl ::dlpack_core::DLPack for Frame {
             .strides(
                 ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
             )
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     SharedBuffer<f32>,
                     ::dlpack_core::__private::Inferred<_>,

@@ -22,7 +22,7 @@ impl ::dlpack_core::DLPack for Part {
             .offset(::dlpack_core::__private::offset::<usize>(&self.first))
             .dtype(::dlpack_core::__private::dtype::<_>(&(DataType::F32)))
             .stream(::dlpack_core::__private::stream_expression::<_>(self.queue()))
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Pool,
                     ::dlpack_core::__private::Inferred<_>,

@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for Frame {
                     ::dlpack_core::__private::None,
                 ]),
             )
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Bytes,
                     ::dlpack_core::__private::Inferred<_>,

@@ -25,7 +25,7 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
                     [usize; N],
                 >(&self.strides),
             )
-            .describe(
+            .describe_placed(
                 match (
                     ::dlpack_core::__private::address(self.storage.as_ptr()),
                     ::dlpack_core::__private::len(self.storage.len())?,

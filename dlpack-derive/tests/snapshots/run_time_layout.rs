@@ -27,7 +27,7 @@ impl ::dlpack_core::DLPack for File {
             .byte_offset(::dlpack_core::__private::offset::<_>(&(self.header + 8)))
             .dtype(::dlpack_core::__private::dtype::<Kind>(&self.kind))
             .device(::dlpack_core::__private::device::<_>(&(Device::CPU)))
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Mmap,
                     ::dlpack_core::__private::Inferred<_>,

@@ -21,7 +21,7 @@ impl ::dlpack_core::DLPack for View {
             .strides(
                 ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
             )
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,

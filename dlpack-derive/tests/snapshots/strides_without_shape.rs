@@ -19,7 +19,7 @@ impl ::dlpack_core::DLPack for Every {
                     [::dlpack_core::__private::I64],
                 >(&(vec![self.step])),
             )
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,

@@ -46,7 +46,7 @@ impl Batch {
                 ]),
             )
             .elem::<f32>()
-            .describe(
+            .describe_placed(
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
