@@ -28,6 +28,9 @@ impl Annotation {
     /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
     #[inline(always)]
     pub(super) fn describe_over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+        if memory.layout.is_some() {
+            return self.describe_placed(memory);
+        }
         let Some((shape, strides)) = self.locate_packed(&memory) else {
             if self.has_only_shape(&memory) {
                 return self.describe_shaped(memory);

@@ -11,7 +11,7 @@ use ::ndarray::{
 };
 
 use crate::import::{FromTensor, reader::Import, sealed};
-use crate::layout::{Dims, extent};
+use crate::layout::{Dims, dims::INLINE};
 use crate::{Buffer, Device, Element, Error, Loan, LoanMut, Order, TensorRef, Writable};
 use crate::{element::AnyBits, loan::facts::Facts};
 
@@ -26,22 +26,25 @@ struct ElementSpan {
 }
 
 impl ElementSpan {
+    #[inline(always)]
     fn new<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
-        let mut span = Self {
-            shape: Dims::new(),
-            strides: Dims::new(),
-            len: 0,
-            first: 0,
-        };
-        (array.shape().iter()).for_each(|&extent| span.shape.push(convert_count(extent)));
-        (array.strides().iter()).for_each(|&stride| span.strides.push(convert_count(stride)));
+        let (mut min, mut max) = (0_isize, 0_isize);
         if !array.is_empty() {
-            let reach = extent::reached_items(&span.shape, &span.strides)
-                .expect("the elements of an array lie in memory");
-            span.len = convert_count(reach.max - reach.min + 1);
-            span.first = convert_count(-reach.min);
+            for (&extent, &stride) in array.shape().iter().zip(array.strides()) {
+                let far = convert_count::<_, isize>(extent - 1) * stride;
+                (min, max) = (min + far.min(0), max + far.max(0));
+            }
         }
-        span
+        Self {
+            shape: dims_of::<D, _>(array.shape()),
+            strides: dims_of::<D, _>(array.strides()),
+            len: if array.is_empty() {
+                0
+            } else {
+                convert_count(max - min + 1)
+            },
+            first: convert_count(-min),
+        }
     }
 
     /// Lends the elements of an array; `start` is the address of the element at index zero. Memory in gaps may be
@@ -51,11 +54,29 @@ impl ElementSpan {
     /// # Safety
     ///
     /// The contract of [`Loan::from_raw_parts`] holds for the elements that shape and strides reach.
+    #[inline(always)]
     unsafe fn lend_from<'a, T: Element>(self, start: *const T) -> Loan<'a> {
         let lowest = start.wrapping_sub(self.first);
         // SAFETY: by this function's contract the elements are valid, and the layout reaches only them, from `lowest` on.
         let loan = unsafe { Loan::from_raw_parts(lowest, self.len, Device::CPU) };
         loan.with_layout(self.shape, self.strides, self.first)
+    }
+}
+
+/// The numbers of an array's axes. The compiler knows how many there are, unless `D` is `IxDyn`, so a description has no loops.
+#[inline(always)]
+fn dims_of<D: Dimension, I: TryInto<i64> + Copy>(numbers: &[I]) -> Dims {
+    match D::NDIM {
+        Some(rank) if rank <= INLINE && rank == numbers.len() => {
+            let mut values = [0; INLINE];
+            let pairs = values.iter_mut().zip(&numbers[..rank]);
+            pairs.for_each(|(value, &number)| *value = convert_count(number));
+            Dims::from_inline(values, rank)
+        }
+        _ => numbers.iter().fold(Dims::new(), |mut dims, &number| {
+            dims.push(convert_count(number));
+            dims
+        }),
     }
 }
 
@@ -67,6 +88,7 @@ fn convert_count<I: TryInto<J>, J>(number: I) -> J {
     number
 }
 
+#[inline(always)]
 fn lend_array<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Loan<'_> {
     if !T::PLAIN {
         for element in array {
