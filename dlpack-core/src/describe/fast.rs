@@ -164,7 +164,7 @@ impl Annotation {
 
     /// Locates the first element, and the bytes from there to the end of the memory.
     #[inline(always)]
-    fn place_start(&self, memory: &LentMemory) -> Option<Start> {
+    fn place_start(&self, memory: &LentMemory) -> Option<FirstElement> {
         let reading = self.reading.unwrap_or(Reading::of_memory(memory));
         let (dtype, element_bytes) = (reading.dtype, reading.element_bits / 8);
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
@@ -186,7 +186,7 @@ impl Annotation {
         let distance = usize::try_from(distance.checked_add(self.byte_offset)?).ok()?;
         let device = self.device.unwrap_or(memory.device);
         let is_addressable = device.device_type.is_addressable();
-        let start = Start {
+        let start = FirstElement {
             data: memory
                 .data
                 .wrapping_add(if is_addressable { distance } else { 0 }),
@@ -206,7 +206,7 @@ impl Annotation {
 
     /// The shape, without the axes of the element type.
     #[inline(always)]
-    fn leading_axes(&self, memory: &LentMemory, start: &Start) -> Option<InlineDims> {
+    fn leading_axes(&self, memory: &LentMemory, start: &FirstElement) -> Option<InlineDims> {
         if let Some(layout) = &memory.layout {
             let known = layout.shape.inline_dims();
             let given = self.shape.as_ref().map(Dims::inline_dims);
@@ -229,7 +229,7 @@ impl Annotation {
 
     /// Locates a tensor that is packed in C or F order from its first element on, as most tensors are.
     #[inline(always)]
-    fn place_packed(&self, memory: &LentMemory, start: Start) -> Option<PlacedTensor> {
+    fn place_packed(&self, memory: &LentMemory, start: FirstElement) -> Option<PlacedTensor> {
         let mut shape = self.leading_axes(memory, &start)?;
         let order = match &self.strides {
             StrideRule::Order(order) => *order,
@@ -249,7 +249,7 @@ impl Annotation {
 
     /// Locates a tensor with strides of its own.
     #[inline(always)]
-    fn place_strided(&self, memory: &LentMemory, start: Start) -> Option<PlacedTensor> {
+    fn place_strided(&self, memory: &LentMemory, start: FirstElement) -> Option<PlacedTensor> {
         let mut shape = self.leading_axes(memory, &start)?;
         let leading = shape.len;
         let element_items = size_to_i64(start.reading.axes.count_items());
@@ -336,7 +336,7 @@ impl Annotation {
 
 /// The first element of a tensor and the memory that it lies in.
 #[derive(Clone, Copy)]
-struct Start {
+struct FirstElement {
     /// The address or the handle of a descriptor.
     data: *mut u8,
     byte_offset: u64,
@@ -349,7 +349,7 @@ struct Start {
     read_only: bool,
 }
 
-impl Start {
+impl FirstElement {
     /// Appends the axes of the element type.
     #[inline(always)]
     fn append_axes(&self, shape: &mut InlineDims, strides: &mut [i64; INLINE]) -> Option<()> {
@@ -370,7 +370,7 @@ impl Start {
 
 /// The result of [`Annotation::place`].
 struct PlacedTensor {
-    start: Start,
+    start: FirstElement,
     shape: InlineDims,
     strides: [i64; INLINE],
     read_only: bool,
