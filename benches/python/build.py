@@ -43,7 +43,7 @@ def run(words, **options):
 
 
 def build_crate(folder, module, build, place):
-    profile, features = BUILDS[build]
+    profile, features = BUILDS.get(build, (build, []))
     words = ["cargo", "build", "--profile", profile, "--message-format=json-render-diagnostics"]
     if features and module == "bench_ours":
         words += ["--features", ",".join(features)]
@@ -125,3 +125,14 @@ def build(names, peers=True):
                     problems[f"{crate}, {name}"] = problem
         folders[name] = [str(place), str(common)]
     return folders, problems
+
+
+def build_unoptimised():
+    """Builds our module alone, with the profile of `cargo build`. Gives the folder to import it from."""
+    place = target() / f"dev-{ABI}"
+    place.mkdir(parents=True, exist_ok=True)
+    print("building our crate without optimisations ..", flush=True)
+    problem = build_crate(HERE / "ours", "bench_ours", "dev", place)
+    if problem:
+        sys.exit(f"trace: our own class does not build: {problem}")
+    return place

@@ -10,6 +10,7 @@
 //!   sizes          what a class, a view and a result add to a library, in bytes
 //!   python         our classes beside NumPy, other crates, nanobind and C; builds them all, in about ten minutes
 //!   declarations   `__dlpack__` of each way to declare a tensor, beside the fastest of them and NumPy's own array
+//!   trace          the source files that one call passes through, in a debugger
 //!   peers          every capability beside all who have it; writes the guide's page of benchmarks, in about ten minutes
 //! usage: `cargo xtask bench [NAME] [--quick]`
 //!   NAME      only this one
@@ -46,6 +47,10 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
             let few = "--processes 1 --rounds 11";
             let words = run.arg("--declarations").line(if quick { few } else { "" });
             Ok(words.run()?)
+        }),
+        Step::new("trace", move |sh| {
+            let venv = venv(sh, &interpreter()?, "bench", PACKAGES)?;
+            Ok(venv.run(sh).arg("benches/trace.py").run()?)
         }),
         Step::new("peers", move |sh| {
             let python = venv(sh, &interpreter()?, "bench", PACKAGES)?;
