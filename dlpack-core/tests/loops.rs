@@ -21,6 +21,7 @@ use made::{BOOL, F32, Foreign, I32, U8, dtype};
 
 const U16: DLDataType = dtype(1, 16, 1);
 const U64: DLDataType = dtype(1, 64, 1);
+const F64: DLDataType = dtype(2, 64, 1);
 
 /// A shared tensor at any address.
 fn import(data: *mut u8, dtype: DLDataType, shape: &[usize], trailing: &[usize]) -> Managed {
@@ -141,6 +142,8 @@ fn writes_of_every_length_and_address() {
     }
     writes::<u16>(U16, &[], |x| x.wrapping_mul(3).wrapping_add(1));
     writes::<u64>(U64, &[], |x| x.wrapping_mul(3).wrapping_add(1));
+    writes::<f32>(F32, &[], |x| f32::from_bits(x.to_bits().wrapping_mul(3)));
+    writes::<f64>(F64, &[], |x| f64::from_bits(x.to_bits().wrapping_mul(3)));
     writes::<[u8; 3]>(U8, &[3], |[a, b, c]| [b, c, a]);
     writes::<[u8; 4]>(U8, &[4], |[a, b, c, d]| [b, c, d, a]);
     writes::<[u64; 3]>(U64, &[3], |[a, b, c]| [b, c, a]);
@@ -190,9 +193,83 @@ fn collects_of_every_length_and_address() {
     }
     collects::<u16>(U16, &[]);
     collects::<u64>(U64, &[]);
+    collects::<f32>(F32, &[]);
+    collects::<f64>(F64, &[]);
     collects::<[u8; 3]>(U8, &[3]);
     collects::<[u8; 8]>(U8, &[8]);
     collects::<[u64; 3]>(U64, &[3]);
+}
+
+/// Rows of every length, at addresses that are not aligned for lines, contiguous and with gaps: read by `fold`, by `next` and both,
+/// and changed.
+fn rows_of<T: Plain + PartialEq + core::fmt::Debug>(dtype: DLDataType, number: fn(usize) -> T) {
+    let rows = 3;
+    for len in lengths().filter(|&len| len < 300 || len == 600) {
+        for (first, step) in [(0, 1), (1, 1), (2, 2), (0, 40)] {
+            let width = first + len + 1;
+            let mut memory: Vec<T> = (0..rows * width * step).map(number).collect();
+            let old = memory.clone();
+            let place = |row: usize, at: usize| (row * width + first + at) * step;
+            let all = import(memory.as_mut_ptr().cast(), dtype, &[rows, width, step], &[]);
+            let mut all = ViewMut::<T, [i64; 3]>::new(all).unwrap();
+            let mut part = all.slice_mut(1, first..first + len).unwrap();
+            let mut part = part.index_mut(2, 0).unwrap();
+            let mut count = 0;
+            for (row, elements) in part.rows().enumerate() {
+                let expected: Vec<T> = (0..len).map(|at| old[place(row, at)]).collect();
+                let mut folded = Vec::new();
+                elements.iter().for_each(|element| folded.push(element));
+                assert_eq!(folded, expected, "row {row} of {len}, {first} {step}");
+                let mut iter = elements.iter();
+                assert_eq!(iter.len(), len);
+                assert_eq!(
+                    iter.by_ref().take(5).collect::<Vec<_>>(),
+                    expected[..len.min(5)]
+                );
+                assert_eq!(iter.nth(3).as_ref(), expected.get(8));
+                folded.clear();
+                iter.for_each(|element| folded.push(element));
+                assert_eq!(
+                    folded,
+                    expected[len.min(9)..],
+                    "the rest of row {row} of {len}"
+                );
+                assert_eq!(elements.iter().nth(len), None);
+                count += 1;
+            }
+            assert_eq!(count, rows);
+            let mut seen = Vec::new();
+            for mut row in part.rows_mut() {
+                row.update(|element| {
+                    seen.push(element);
+                    number(7)
+                });
+            }
+            drop(all);
+            let places = (0..rows).flat_map(|row| (0..len).map(move |at| (row, at)));
+            let expected = places.map(|(row, at)| old[place(row, at)]);
+            assert!(seen.into_iter().eq(expected), "{len}, {first} {step}");
+            for row in 0..rows {
+                for at in 0..len {
+                    assert_eq!(memory[place(row, at)], number(7), "{row} {at} of {len}");
+                    memory[place(row, at)] = old[place(row, at)];
+                }
+            }
+            assert_eq!(memory, old, "between the rows of {len}, {first} {step}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_every_length() {
+    rows_of::<f32>(F32, |number| number as f32);
+    rows_of::<u8>(U8, |number| (number % 251) as u8);
+    if cfg!(miri) {
+        return;
+    }
+    rows_of::<u16>(U16, |number| number as u16);
+    rows_of::<f64>(F64, |number| number as f64);
+    rows_of::<u64>(U64, |number| number as u64 * 0x0101_0000_0203);
 }
 
 /// The bytes of bools may be any.

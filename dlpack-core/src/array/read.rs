@@ -253,9 +253,16 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         }
     }
 
+    #[inline]
     pub(super) fn item_offsets(&self) -> ItemOffsets<'_> {
         let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
-        ItemOffsets::new(shape, strides, T::Access::UNIT)
+        match (L::RANK, shape, strides) {
+            // Rows are short, so a loop over the rows of an array calls this often.
+            (Some(1), &[extent], &[stride]) => {
+                ItemOffsets::of_one_axis(extent, stride, T::Access::UNIT)
+            }
+            _ => ItemOffsets::new(shape, strides, T::Access::UNIT),
+        }
     }
 
     /// Copies the elements to a vector, in row-major order.

@@ -74,6 +74,27 @@ impl<'a> ItemOffsets<'a> {
         }
     }
 
+    /// The offsets of the items of a tensor with one axis, as [`ItemOffsets::new`] finds them with loops.
+    #[inline]
+    pub(crate) fn of_one_axis(extent: i64, stride: i64, unit: usize) -> Self {
+        let items = to_count(extent);
+        Self {
+            at: 0,
+            left_in_run: items,
+            step: to_bytes(stride, unit),
+            runs: RunState {
+                rest: 0,
+                // Not 0, because counts of items are divided by it.
+                len: items.max(1),
+                step: stride,
+                unit,
+                turns: 0,
+                shape: &[],
+                strides: &[],
+            },
+        }
+    }
+
     /// Whether the items of each run are contiguous, if an item has this many units.
     pub(super) fn are_contiguous(&self, units: usize) -> bool {
         self.runs.len == 1 || self.runs.step == to_axis_size(units)
@@ -143,6 +164,10 @@ impl<'a> ItemOffsets<'a> {
     /// Advances from the end of a run by this many runs. Returns false if there is no such run.
     #[inline(always)]
     fn advance_runs(&mut self, runs: usize) -> bool {
+        if self.runs.rest == 0 {
+            // Without a call: an array with one run, such as a row, comes here after a few items.
+            return false;
+        }
         // A copy of the state lets the compiler keep the other fields in registers.
         let mut apart = self.runs;
         let start = apart.advance_runs(self.at, runs);
@@ -405,6 +430,24 @@ mod tests {
         assert_eq!(offsets.contiguous_rest::<u32>(), Some(8));
         assert_eq!(offsets.next_contiguous::<u32>(), Some((8, 4)));
         assert_eq!(offsets.contiguous_rest::<u16>(), None);
+    }
+
+    #[test]
+    fn one_axis_has_the_offsets_that_any_shape_has() {
+        for extent in [0, 1, 2, 17] {
+            for stride in [-3, 0, 1, 2] {
+                let short = || ItemOffsets::of_one_axis(extent, stride, 4);
+                let (shape, strides) = ([extent], [stride]);
+                let long = || numbers(&shape, &strides);
+                assert!(short().eq(long()), "{extent} {stride}");
+                for skip in [0, 1, 16, 17, usize::MAX] {
+                    assert_eq!(short().nth(skip), long().nth(skip), "{extent} {stride}");
+                }
+                assert_eq!(short().are_contiguous(1), long().are_contiguous(1));
+                assert_eq!(short().next_run(), long().next_run());
+                assert_eq!(short().remaining_items(), long().remaining_items());
+            }
+        }
     }
 
     #[test]

@@ -61,8 +61,25 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
         self.len()
     }
 
-    #[inline]
+    // Inlined, so that a loop over a row of a few items costs no call.
+    #[inline(always)]
     fn fold<B, F: FnMut(B, S) -> B>(mut self, init: B, mut f: F) -> B {
+        let is_plain = S::Access::RECORD.is_none() && Batch::<S>::ITEMS > 0;
+        if !is_plain || !self.shared || !self.offsets.has_contiguous_runs(size_of::<S>()) {
+            return self.fold_others(init, f);
+        }
+        let mut result = init;
+        while let Some((start, len)) = self.offsets.next_run() {
+            // SAFETY: `next_run` returned contiguous items of the tensor, and these are values of `S`.
+            result = unsafe { fold_run(self.data.wrapping_offset(start), len, result, &mut f) };
+        }
+        result
+    }
+}
+
+impl<S: ArrayElement> Items<'_, S> {
+    /// Folds records, memory without writers, and items that are not contiguous in long runs.
+    fn fold_others<B>(mut self, init: B, mut f: impl FnMut(B, S) -> B) -> B {
         let mut result = init;
         if S::Access::RECORD.is_some() {
             // Records are read field by field, so a block of copied bytes is of no use.
@@ -97,13 +114,6 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
             }
             return result;
         }
-        if Batch::<S>::ITEMS > 0 && self.offsets.has_contiguous_runs(size_of::<S>()) {
-            while let Some((start, len)) = self.offsets.next_run() {
-                // SAFETY: `next_run` returned contiguous items of the tensor, and these are values of `S`.
-                result = unsafe { fold_run(self.data.wrapping_offset(start), len, result, &mut f) };
-            }
-            return result;
-        }
         let mut block = MaybeUninit::<ItemBuffer<S>>::uninit();
         let items = block.as_mut_ptr().cast::<S>();
         while self.offsets.remaining_items() > 0 {
@@ -130,7 +140,8 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
     }
 }
 
-/// Folds contiguous items of shared memory: whole batches, and before and after them fewer items at a time.
+/// Folds contiguous items of shared memory: whole batches, then whole lines; before the first aligned line and after the last one
+/// by few items at a time.
 ///
 /// # Safety
 ///
@@ -143,34 +154,94 @@ unsafe fn fold_run<S: ArrayElement, B>(
     f: &mut impl FnMut(B, S) -> B,
 ) -> B {
     let (mut result, mut next, mut left) = (init, start, len);
-    let mut batch = MaybeUninit::<Batch<S>>::uninit();
-    let items = batch.as_mut_ptr().cast::<S>();
     let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
-    let mut few = front / size_of::<S>();
-    if front % size_of::<S>() != 0 {
-        few = Batch::<S>::ITEMS;
-    }
-    while left > 0 {
-        if few == 0 && left >= Batch::<S>::ITEMS {
-            for line in (0..BATCH).step_by(LINE) {
-                let to = items.cast::<u8>().wrapping_add(line);
-                // SAFETY: `next` is aligned for lines after the first few items, and a batch of items is left there.
-                unsafe { atomic::load_line(next.wrapping_add(line), to) };
-            }
-            // SAFETY: the loop has written all items of the batch.
-            unsafe { S::Access::make_values(items, Batch::<S>::ITEMS) };
-            for index in 0..Batch::<S>::ITEMS {
-                // SAFETY: the items of the batch are initialised values of `S`.
-                result = f(result, unsafe { items.wrapping_add(index).read() });
-            }
+    let mut few = match front % size_of::<S>() {
+        0 => min(front / size_of::<S>(), len),
+        // No line begins at an item.
+        _ => len,
+    };
+    loop {
+        // SAFETY: `few` items are left at `next`.
+        result = unsafe { fold_few(next, few, result, f) };
+        next = next.wrapping_add(few * size_of::<S>());
+        left -= few;
+        if left == 0 {
+            return result;
+        }
+        while left >= Batch::<S>::ITEMS {
+            // SAFETY: `next` is aligned for lines after the first few items, and a batch of items is left there.
+            result = unsafe { fold_lines::<S, B, BATCH>(next, result, f) };
             next = next.wrapping_add(BATCH);
             left -= Batch::<S>::ITEMS;
-            continue;
         }
-        let count = match few {
-            0 => left,
-            _ => min(few, left),
-        };
+        while left >= LINE / size_of::<S>() {
+            // SAFETY: `next` is aligned for lines after the first few items, and a line of items is left there.
+            result = unsafe { fold_lines::<S, B, LINE>(next, result, f) };
+            next = next.wrapping_add(LINE);
+            left -= LINE / size_of::<S>();
+        }
+        few = left;
+    }
+}
+
+/// Folds the items of whole cache lines: `BYTES` bytes, at most [`BATCH`]. The compiler knows their number and unrolls or vectorizes
+/// the loop.
+///
+/// # Safety
+///
+/// The contract of [`fold_run`] for the items in `BYTES` bytes; `start` is a multiple of [`LINE_ALIGNMENT`].
+#[inline(always)]
+unsafe fn fold_lines<S: ArrayElement, B, const BYTES: usize>(
+    start: *const u8,
+    init: B,
+    f: &mut impl FnMut(B, S) -> B,
+) -> B {
+    let mut result = init;
+    let mut batch = MaybeUninit::<Batch<S>>::uninit();
+    let items = batch.as_mut_ptr().cast::<S>();
+    let count = BYTES / size_of::<S>();
+    for line in (0..BYTES).step_by(LINE) {
+        let to = items.cast::<u8>().wrapping_add(line);
+        // SAFETY: by this function's contract the line at `start + line` is readable and aligned; `batch` has space for `BYTES`.
+        unsafe { atomic::load_line(start.wrapping_add(line), to) };
+    }
+    // SAFETY: the loop has written `count` items of the batch.
+    unsafe { S::Access::make_values(items, count) };
+    for index in 0..count {
+        // SAFETY: `count` items of the batch are initialised values of `S`.
+        result = f(result, unsafe { items.wrapping_add(index).read() });
+    }
+    result
+}
+
+/// Folds fewer contiguous items than a batch has. Items of four bytes or more are read one after another, each into a register;
+/// smaller ones by words that have several.
+///
+/// # Safety
+///
+/// The contract of [`fold_run`] for `count` items.
+#[inline(always)]
+unsafe fn fold_few<S: ArrayElement, B>(
+    start: *const u8,
+    count: usize,
+    init: B,
+    f: &mut impl FnMut(B, S) -> B,
+) -> B {
+    let (mut result, mut next, mut left) = (init, start, count);
+    if size_of::<S>() >= 4 {
+        for _ in 0..count {
+            // SAFETY: by this function's contract `next` is the address of one of `count` items.
+            result = f(result, unsafe {
+                S::Access::read_element(next.cast(), true)
+            });
+            next = next.wrapping_add(size_of::<S>());
+        }
+        return result;
+    }
+    let mut batch = MaybeUninit::<Batch<S>>::uninit();
+    let items = batch.as_mut_ptr().cast::<S>();
+    while left > 0 {
+        let count = min(Batch::<S>::ITEMS, left);
         // SAFETY: `count` items are left at `next`, and the batch has capacity for them.
         unsafe { S::Access::load_elements(next, items, count) };
         for index in 0..count {
@@ -179,9 +250,6 @@ unsafe fn fold_run<S: ArrayElement, B>(
         }
         next = next.wrapping_add(count * size_of::<S>());
         left -= count;
-        if front % size_of::<S>() == 0 {
-            few = 0;
-        }
     }
     result
 }
