@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `aligned` | allocations aligned to 256 bytes, and vectors with fallible allocation |
 //! | `counted` | a reference-counted value with fallible allocation |
-//! | `atomic` | reads and writes of memory that other threads access, in words and, by `atomic/lines`, in cache lines |
+//! | `atomic` | reads and writes of memory that other threads access: in words, by `atomic/lines` in cache lines, by `atomic/floats` in registers of floats |
 //! | `gather` | chooses the loops that copy strided items fastest, in safe code |
 //! | `moves` | the inner loops of that copy: transposed squares, rows, single items; plain reads, or reads by `atomic` |
 

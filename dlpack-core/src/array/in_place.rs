@@ -19,7 +19,7 @@ use core::slice;
 use crate::element::{Plain, make_values};
 use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
 use crate::tensor::item_offsets::ItemOffsets;
-use crate::tensor::items::ItemBuffer;
+use crate::tensor::items::{ItemBuffer, load_item, store_item};
 
 /// New values for elements, a few at a time.
 pub(super) trait Change<T> {
@@ -166,16 +166,15 @@ unsafe fn change_block<T: Plain, C: Change<T>>(place: *mut u8, count: usize, cha
 #[inline(always)]
 unsafe fn change_element<T: Plain, C: Change<T>>(place: *mut u8, change: &mut C) {
     let mut element = MaybeUninit::<T>::uninit();
-    let (bytes, alignment) = (size_of::<T>(), align_of::<T>());
     if C::READS {
-        // SAFETY: by this function's contract the element is readable at `place`; `element` is a local variable of that size.
-        unsafe { atomic::load_bytes(place, element.as_mut_ptr().cast(), bytes, alignment) };
-        // SAFETY: `load_bytes` has written the bytes of one element.
-        unsafe { make_values(element.as_mut_ptr(), 1) };
+        // SAFETY: by this function's contract the element is readable at `place`; `element` is a local variable.
+        unsafe { load_item(place, element.as_mut_ptr()) };
     }
     change.write_values(slice::from_mut(&mut element));
-    // SAFETY: by this function's contract the element is writable at `place`; `write_values` has initialised `element`.
-    unsafe { atomic::store_bytes(element.as_ptr().cast(), place, bytes, alignment) };
+    // SAFETY: `write_values` has initialised `element`.
+    let element = unsafe { element.assume_init() };
+    // SAFETY: by this function's contract the element is writable at `place`.
+    unsafe { store_item(place, &element) };
 }
 
 /// Changes elements with any strides, in the order of `offsets`.

@@ -68,7 +68,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
             self.panic_outside(index)
         };
         // SAFETY: `address_of` returned the address of an element, which may be written.
-        unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
+        unsafe { T::Access::store_element(place, &element) };
     }
 
     /// Writes one value to all elements.
@@ -206,7 +206,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
             // SAFETY: `write_values` has initialised the element.
             let element = unsafe { element.assume_init() };
             // SAFETY: `place` is the address of an element, which may be written.
-            unsafe { T::Access::store_elements(place, slice::from_ref(&element)) };
+            unsafe { T::Access::store_element(place, &element) };
         }
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! | | guaranteed by |
 //! |---|---|
-//! | one aligned word | Intel's and AMD's manuals, under "atomicity"; Arm's, under "single-copy atomicity" |
+//! | one aligned word, also of a vector register | Intel's and AMD's manuals, under "atomicity"; Arm's, under "single-copy atomicity" |
 //! | `movdqa` | processors with AVX access 16 aligned bytes at once; older ones access two halves |
 //! | `rep movsq` | it equals a sequence of `movsq`, each of which accesses an aligned word; only their order is unspecified |
 //! | `ldp`, `stp` of `x` registers | Arm's manual: two accesses, one for each register |
@@ -23,8 +23,10 @@
 //! targets for which this file lists no instructions, single bytes are accessed, and a number that changes meanwhile can be torn.
 #![expect(unsafe_code, reason = "reads and writes memory by its address")]
 
+mod floats;
 mod lines;
 
+pub(crate) use floats::{load_float, store_float};
 pub(crate) use lines::{LINE, LINE_ALIGNMENT};
 
 use lines::{copy_line, copy_lines, copy_shared_lines, copy_wide_lines, load_line_avx};

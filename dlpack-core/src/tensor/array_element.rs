@@ -103,6 +103,17 @@ pub trait ElementAccess<T>: sealed::Sealed {
     ///
     /// `to` is valid for writes of as many elements. Other Rust code accesses them only by `memory/atomic.rs`.
     unsafe fn store_elements(to: *mut u8, elements: &[T]);
+
+    /// Writes one element to shared memory.
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`store_elements`](Self::store_elements) for one element.
+    #[inline(always)]
+    unsafe fn store_element(to: *mut u8, element: &T) {
+        // SAFETY: same contract as this function's, for a slice of one element.
+        unsafe { Self::store_elements(to, slice::from_ref(element)) }
+    }
 }
 
 /// A task with one method for [`Plain`] elements and another for records.
@@ -165,6 +176,11 @@ impl<T: Plain> ElementAccess<T> for PlainAccess {
         let (from, bytes) = (elements.as_ptr().cast(), size_of_val(elements));
         // SAFETY: by this function's contract `to` is writable for the size of `elements`.
         unsafe { atomic::store_bytes(from, to, bytes, align_of::<T>()) };
+    }
+    #[inline(always)]
+    unsafe fn store_element(to: *mut u8, element: &T) {
+        // SAFETY: by this function's contract `to` is the address of an element that may be written.
+        unsafe { items::store_item(to, element) };
     }
 }
 

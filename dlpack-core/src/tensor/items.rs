@@ -7,6 +7,7 @@ use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
+use crate::DataType;
 use crate::element::{Plain, make_values};
 use crate::memory::atomic::{self, LINE, LINE_ALIGNMENT};
 use crate::tensor::array_element::{ArrayElement, ElementAccess};
@@ -384,16 +385,46 @@ pub(crate) unsafe fn read_item<S: Plain>(item: *const S, shared: bool) -> S {
     }
     let mut value = MaybeUninit::<S>::uninit();
     // SAFETY: by this function's contract the item is readable; Rust code writes to shared items only by atomics.
-    unsafe {
-        atomic::load_bytes(
-            item.cast(),
-            value.as_mut_ptr().cast(),
-            size_of::<S>(),
-            align_of::<S>(),
-        )
-    };
-    // SAFETY: `load` has just written every byte of `value`, from an item of type `S`.
-    unsafe { make_values(value.as_mut_ptr(), 1) };
-    // SAFETY: `make_values` has made the bytes a value of `S`.
+    unsafe { load_item(item.cast(), value.as_mut_ptr()) };
+    // SAFETY: `load_item` has just written a value.
     unsafe { value.assume_init() }
+}
+
+/// Whether values of `S` are single floats, which are read and written in vector registers.
+#[inline(always)]
+fn is_float<S: Plain>() -> bool {
+    let is_scalar = size_of::<S>() * 8 == usize::from(S::DTYPE.bits());
+    is_scalar && (S::DTYPE == DataType::F32 || S::DTYPE == DataType::F64)
+}
+
+/// Copies one item from memory that other code may write.
+///
+/// # Safety
+///
+/// `item` is the address of an item of type `S` of a viewed tensor. `to` is valid for a write of one, and no other code accesses it.
+#[inline(always)]
+pub(crate) unsafe fn load_item<S: Plain>(item: *const u8, to: *mut S) {
+    let bytes = size_of::<S>();
+    // SAFETY: by this function's contract the item is readable and `to` writable; Rust code writes to shared items only by atomics.
+    if !is_float::<S>() || !unsafe { atomic::load_float(item, to.cast(), bytes) } {
+        // SAFETY: by this function's contract the item is readable and `to` writable, as above.
+        unsafe { atomic::load_bytes(item, to.cast(), bytes, align_of::<S>()) };
+    }
+    // SAFETY: the bytes of `to` have just been written, from an item of type `S`.
+    unsafe { make_values(to, 1) };
+}
+
+/// Writes one item to memory that other code may access.
+///
+/// # Safety
+///
+/// `item` is the address of an item of type `S` of a viewed tensor, which may be written by `memory/atomic.rs`.
+#[inline(always)]
+pub(crate) unsafe fn store_item<S: Plain>(item: *mut u8, value: &S) {
+    let (from, bytes) = ((&raw const *value).cast(), size_of::<S>());
+    // SAFETY: by this function's contract the item is writable; `from` is the address of a value of the same size.
+    if !is_float::<S>() || !unsafe { atomic::store_float(from, item, bytes) } {
+        // SAFETY: by this function's contract the item is writable, as above.
+        unsafe { atomic::store_bytes(from, item, bytes, align_of::<S>()) };
+    }
 }
