@@ -81,6 +81,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// assert_eq!(samples.to_vec()?, [0.5; 3]);
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
+    #[inline]
     pub fn fill(&mut self, element: T) {
         T::Access::run_task(ChangeAll {
             array: self,
@@ -153,6 +154,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[doc(alias = "iter_mut")]
+    #[inline]
     pub fn update(&mut self, change: impl FnMut(T) -> T) {
         T::Access::run_task(ChangeAll {
             array: self,
@@ -294,11 +296,21 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     }
 
     /// Changes all elements, in memory order if there are not too many axes.
+    #[inline]
     fn change_in_memory_order(&mut self, change: &mut impl Change<T>) {
-        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         if self.is_contiguous() {
-            return self.change_in_row_major_order(change);
+            // SAFETY: the array has `len` contiguous elements, which may be written.
+            unsafe { change_run(self.data, self.len(), change) };
+        } else {
+            self.change_with_gaps(change);
         }
+    }
+
+    /// Changes the elements of an array that is not contiguous, in memory order if there are not too many axes. It is not inlined,
+    /// so that little code remains in a loop over contiguous rows.
+    #[inline(never)]
+    fn change_with_gaps(&mut self, change: &mut impl Change<T>) {
+        let (shape, strides) = (self.shape.as_ref(), self.strides.as_ref());
         let Some(order) = MemoryOrder::new(shape, [strides]) else {
             return self.change_in_row_major_order(change);
         };
