@@ -573,6 +573,7 @@ fn changes_of_elements_with_gaps() {
     changes_with_gaps::<u16>(U16, |number| (number as u16).wrapping_mul(259));
     changes_with_gaps::<u64>(U64, |number| number as u64 * 0x0101_0000_0203);
     changes_with_gaps::<f32>(F32, |number| number as f32);
+    changes_with_gaps::<f64>(F64, |number| number as f64 / 3.0);
 }
 
 /// The bytes of bools may be any, and a function is called with values.

@@ -136,12 +136,6 @@ impl<'a> ItemOffsets<'a> {
         self.step == bytes as isize && (self.runs.rest == 0 || self.runs.len >= LONG_RUN)
     }
 
-    /// The offset of the next item, if all items that are left are contiguous elements of `T`.
-    #[inline]
-    pub(super) fn contiguous_rest<T: Plain>(&self) -> Option<isize> {
-        (self.runs.rest == 0 && self.step == size_of::<T>() as isize).then_some(self.at)
-    }
-
     /// The stride within a run, in bytes.
     #[inline]
     pub(crate) fn step(&self) -> isize {
@@ -419,7 +413,6 @@ mod tests {
     #[test]
     fn contiguous_items_are_one_run() {
         let mut offsets = numbers(&[2, 3], &[3, 1]);
-        assert_eq!(offsets.contiguous_rest::<u32>(), Some(0));
         assert_eq!(offsets.next_contiguous::<u32>(), Some((0, 6)));
         assert!(offsets.are_contiguous(1) && !offsets.are_contiguous(2));
         assert!(offsets.has_contiguous_runs(4) && !offsets.has_contiguous_runs(8));
@@ -427,9 +420,7 @@ mod tests {
         assert_eq!(offsets.step_of_long_runs(4), None, "no gaps");
         offsets.next();
         offsets.next();
-        assert_eq!(offsets.contiguous_rest::<u32>(), Some(8));
         assert_eq!(offsets.next_contiguous::<u32>(), Some((8, 4)));
-        assert_eq!(offsets.contiguous_rest::<u16>(), None);
     }
 
     #[test]
@@ -453,12 +444,10 @@ mod tests {
     #[test]
     fn rows_with_gaps_are_runs() {
         let mut offsets = numbers(&[2, 3], &[5, 1]);
-        assert_eq!(offsets.contiguous_rest::<u32>(), None);
         assert!(offsets.has_runs_of::<u32>(12) && !offsets.has_runs_of::<u32>(13));
         assert!(!offsets.has_contiguous_runs(4), "the runs are short");
         assert_eq!(offsets.next_run(), Some((0, 3)));
         assert_eq!(offsets.next_contiguous::<u32>(), Some((20, 3)));
-        assert_eq!(offsets.contiguous_rest::<u32>(), Some(20));
         assert_eq!(offsets.next_run(), Some((20, 3)));
         assert_eq!(offsets.next_contiguous::<u32>(), None);
         assert!(numbers(&[2, 16], &[20, 1]).has_contiguous_runs(4));
@@ -470,8 +459,6 @@ mod tests {
         let offsets = numbers(&[4], &[2]);
         assert!(offsets.are_contiguous(2) && offsets.has_runs_of::<[u32; 2]>(32));
         assert!(!offsets.are_contiguous(1) && !offsets.has_runs_of::<u32>(4));
-        assert_eq!(offsets.contiguous_rest::<[u32; 2]>(), Some(0));
-        assert_eq!(offsets.contiguous_rest::<u32>(), None);
         assert!(
             numbers(&[1], &[7]).are_contiguous(1),
             "one item has no step"

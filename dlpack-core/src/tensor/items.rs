@@ -64,7 +64,20 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
 
     // Inlined, so that a loop over a row of a few items costs no call.
     #[inline(always)]
-    fn fold<B, F: FnMut(B, S) -> B>(mut self, init: B, mut f: F) -> B {
+    fn fold<B, F: FnMut(B, S) -> B>(self, init: B, f: F) -> B {
+        self.fold_runs::<true, B>(init, f)
+    }
+}
+
+impl<S: ArrayElement> Items<'_, S> {
+    /// Folds the items. Without `BATCHES`, contiguous items are loaded by single lines, which stay in registers: that is faster if
+    /// `f` has nothing to add up after each batch.
+    #[inline(always)]
+    pub(super) fn fold_runs<const BATCHES: bool, B>(
+        mut self,
+        init: B,
+        mut f: impl FnMut(B, S) -> B,
+    ) -> B {
         let is_plain = S::Access::RECORD.is_none() && Batch::<S>::ITEMS > 0;
         if !is_plain || !self.shared || !self.offsets.has_contiguous_runs(size_of::<S>()) {
             return self.fold_others(init, f);
@@ -72,13 +85,14 @@ impl<S: ArrayElement> Iterator for Items<'_, S> {
         let mut result = init;
         while let Some((start, len)) = self.offsets.next_run() {
             // SAFETY: `next_run` returned contiguous items of the tensor, and these are values of `S`.
-            result = unsafe { fold_run(self.data.wrapping_offset(start), len, result, &mut f) };
+            result = unsafe {
+                let start = self.data.wrapping_offset(start);
+                fold_run::<S, B, BATCHES>(start, len, result, &mut f)
+            };
         }
         result
     }
-}
 
-impl<S: ArrayElement> Items<'_, S> {
     /// Folds records, memory without writers, and items that are not contiguous in long runs.
     fn fold_others<B>(mut self, init: B, mut f: impl FnMut(B, S) -> B) -> B {
         let mut result = init;
@@ -148,7 +162,7 @@ impl<S: ArrayElement> Items<'_, S> {
 ///
 /// `start` is the address of `len` items of type `S` of a viewed tensor, which the CPU can read. `Batch::<S>::ITEMS` is not 0.
 #[inline(always)]
-unsafe fn fold_run<S: ArrayElement, B>(
+unsafe fn fold_run<S: ArrayElement, B, const BATCHES: bool>(
     start: *const u8,
     len: usize,
     init: B,
@@ -169,7 +183,7 @@ unsafe fn fold_run<S: ArrayElement, B>(
         if left == 0 {
             return result;
         }
-        while left >= Batch::<S>::ITEMS {
+        while BATCHES && left >= Batch::<S>::ITEMS {
             // SAFETY: `next` is aligned for lines after the first few items, and a batch of items is left there.
             result = unsafe { fold_lines::<S, B, BATCH>(next, result, f) };
             next = next.wrapping_add(BATCH);
@@ -275,23 +289,6 @@ impl<T> Batch<T> {
 }
 
 impl<S: Plain> Items<'_, S> {
-    /// The number of items before the first aligned line, and the address of that line. `None` if the remaining items are not
-    /// contiguous, or if a line would split one.
-    #[inline]
-    pub(super) fn find_lines(&self) -> Option<(usize, *const u8)> {
-        let next = (self.data).wrapping_offset(self.offsets.contiguous_rest::<S>()?);
-        let front = next.addr().wrapping_neg() % LINE_ALIGNMENT;
-        let bytes = size_of::<S>();
-        (front % bytes == 0).then(|| (front / bytes, next.wrapping_add(front).cast_const()))
-    }
-
-    /// Skips items.
-    pub(super) fn skip_items(&mut self, count: usize) {
-        if let Some(last) = count.checked_sub(1) {
-            self.offsets.nth(last);
-        }
-    }
-
     /// Copies all items to a vector.
     pub(super) fn copy_to_vec(mut self) -> Vec<S> {
         let len = self.len();
@@ -320,35 +317,6 @@ impl<S: Plain> Items<'_, S> {
         // SAFETY: `make_values` has made `len` values of `S`.
         unsafe { items.set_len(len) };
         items
-    }
-
-    /// Loads the next `count` items to the front of an array.
-    #[inline(never)]
-    pub(super) fn load_batch<const N: usize>(&mut self, count: usize) -> [MaybeUninit<S>; N] {
-        let mut batch = [const { MaybeUninit::<S>::uninit() }; N];
-        let to = batch.as_mut_ptr().cast::<S>();
-        let scalars = size_of::<S>() / size_of::<S::Scalar>().max(1);
-        let mut done = 0;
-        while done < count {
-            let (from, shared) = (self.data, self.shared);
-            let (to, room) = (to.wrapping_add(done).cast(), count.min(N) - done);
-            // SAFETY: each item of the tensor is `scalars` units of `offsets`, and `to` has capacity for `room` items.
-            let more = unsafe {
-                (self.offsets).copy_next(
-                    from,
-                    scalars,
-                    to,
-                    room,
-                    shared,
-                    ItemOffsets::gather::<S>(),
-                )
-            };
-            assert!(more > 0, "as many items as the offsets count");
-            done += more;
-        }
-        // SAFETY: the loop has written `count` items to `batch`.
-        unsafe { make_values(to, count) };
-        batch
     }
 }
 
