@@ -1,13 +1,21 @@
 //! Imports go up: a file names modules of the floors above its own, and files of its own folder.
 //!
 //! The floors of a crate are the lines of the block `floors <crate>` in CONTRIBUTING.md; the ground comes first. A name
-//! that `lib.rs` hands on counts for the module that it comes from. Comments, tests and `lib.rs` itself are free.
+//! that `lib.rs` hands on counts for the module that it comes from, and so does one that the head of a folder hands on. Comments,
+//! tests and `lib.rs` itself are free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::prelude::*;
+
+/// Follows the path of a name that the head of a folder only hands on: `pub use file::Name`. It does not need that file.
+const HANDED_ON: &str = " handed on";
+
+/// Heads of folders that files of the folder may need although the head needs them: what defines the methods of a class lies in
+/// `class.rs`, and `class/tensor.rs` uses it for the class that those methods return.
+const CIRCULAR_HEADS: [&str; 1] = ["class"];
 
 pub(crate) fn check(sh: &Shell) -> Result<()> {
     let mut errors = Vec::new();
@@ -51,13 +59,13 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (file, paths) in &files {
         let own = top(file);
-        for path in paths {
+        for path in paths.iter().filter(|path| !path.ends_with(HANDED_ON)) {
             match home(top(path)) {
                 None => errors.push(format!("{file} names {path}, which lib.rs does not know")),
                 Some(module) if module == own => {
-                    let beside = path.split("::").take(2).collect::<Vec<_>>().join("::");
-                    let beside = files.get_key_value(&beside).map(|(file, _)| &**file);
-                    needs.entry(file).or_default().extend(beside);
+                    let named = file_of(path, &files)
+                        .filter(|named| named != file && !CIRCULAR_HEADS.contains(named));
+                    needs.entry(file).or_default().extend(named);
                 }
                 Some(module) if floor(module) < floor(own) => {}
                 Some(_) => errors.push(format!("{file} names {path}, which is no floor above it")),
@@ -74,6 +82,19 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
         }
     }
     errors
+}
+
+/// The file of a path: that of the longest module in it or, for a name that the head of a folder hands on from a file in it, that file.
+fn file_of<'a>(path: &str, files: &'a BTreeMap<String, Vec<String>>) -> Option<&'a str> {
+    let ends = path.rmatch_indices("::").map(|(end, _)| end);
+    let mut prefixes = [path.len()].into_iter().chain(ends).map(|end| &path[..end]);
+    let (file, names) = prefixes.find_map(|prefix| files.get_key_value(prefix))?;
+    let rest = path.get(file.len() + 2..).map_or("", top);
+    let mut handed_on = names.iter().filter_map(|name| name.strip_suffix(HANDED_ON));
+    match handed_on.find(|name| name.rsplit("::").next() == Some(rest)) {
+        Some(name) => file_of(name, files),
+        None => Some(file),
+    }
 }
 
 /// The module at the crate's root in which a path begins.
@@ -118,6 +139,12 @@ fn walk(tokens: TokenStream, here: &str, found: &mut Vec<String>) {
                     Some(path) => path.to_owned(),
                     None if rest != path => format!("{module}::{rest}"),
                     None if here == "lib" => path,
+                    // Perhaps of a file in the folder that this one is the head of.
+                    None if path.contains("::") && !here.contains("::") => {
+                        let hands_on =
+                            before(1) == "use" && [before(2), before(3)].contains(&"pub");
+                        format!("{here}::{path}{}", if hands_on { HANDED_ON } else { "" })
+                    }
                     None => continue,
                 };
                 found.push(path.trim_start_matches("::").to_owned());
@@ -188,5 +215,27 @@ mod tests {
         let circle = "a circle of 4 files: a::b, a::c, a::d, a::e";
         assert_eq!(errors(&[b, c, d, e], &["a"]), [circle]);
         assert_eq!(errors(&[b, c, back, e], &["z"]).len(), 2);
+    }
+
+    #[test]
+    fn the_head_of_a_folder_is_a_file_of_a_circle() {
+        let files = |head| {
+            let b = ("src/a/b.rs", "use crate::a::c::Y;");
+            let [c, d] = ["use super::d::X;", "use crate::a::Here;"];
+            let [c, d] = [("src/a/c.rs", c), ("src/a/d.rs", d)];
+            errors(&[("src/a.rs", head), b, c, d], &["a"])
+        };
+        let circle = "a circle of 4 files: a, a::b, a::c, a::d";
+        assert_eq!(files("use b::Name; pub struct Here;"), [circle]);
+        assert_eq!(files("pub(crate) use b::Name; pub struct Here;"), [""; 0]);
+        let circle = "a circle of 4 files: a::b, a::c, a::d, a::e";
+        let e = ("src/a/e.rs", "use super::b::Name;");
+        let d = ("src/a/d.rs", "use crate::a::Here;");
+        let through = [
+            ("src/a.rs", "pub use e::{Here, Other};"),
+            ("src/a/b.rs", "use super::c;"),
+        ];
+        let c = ("src/a/c.rs", "use super::d::X;");
+        assert_eq!(errors(&[through[0], through[1], c, d, e], &["a"]), [circle]);
     }
 }
