@@ -88,7 +88,8 @@ impl<S: Plain, B, F: FnMut(S) -> B> Mapped<'_, S, F> {
         let len = items.len();
         let mut results = Vec::<B>::with_capacity(len);
         let to = results.as_mut_ptr();
-        let count = items.fold_runs::<false, _>(0, |index, item| {
+        // `move`: by a reference, the address would be read again after each result, which might have overwritten it.
+        let count = items.fold_runs::<false, _>(0, move |index, item| {
             debug_assert!(index < len, "as many items as `len`");
             // SAFETY: `results` has capacity for `len` results, and `items` returns as many items.
             unsafe { to.wrapping_add(index).write(function(item)) };
