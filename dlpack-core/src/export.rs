@@ -235,6 +235,10 @@ impl<B: Buffer + ?Sized> DLPack for B {
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        // Other buffers do not instantiate what describes a layout.
+        if const { <B as Buffer>::FACTS.has_own_layout() } {
+            return Parts::new().describe_placed(self.lend());
+        }
         Parts::new().describe(self.lend())
     }
 

@@ -6,8 +6,8 @@
 //!                                  └─▶ describe_shaped (`check`), if nothing but a shape is given
 //! ```
 //!
-//! Derived code calls `describe_placed` if a declaration has an offset, a data type or strides. All of it is inlined, which is too
-//! much code for other declarations, and would hide from the compiler what it evaluates for these.
+//! Derived code calls `describe_placed` if a declaration has an offset, a data type or strides, and so does a buffer with its own
+//! layout. All of it is inlined, which takes the compiler several times as long as the code of other declarations.
 //!
 //! Each fast path returns `None` for a case that it does not cover. `describe_general` has every rule and error. A test compares
 //! the results.
@@ -28,9 +28,6 @@ impl Annotation {
     /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
     #[inline(always)]
     pub(super) fn describe_over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
-        if memory.layout.is_some() {
-            return self.describe_placed(memory);
-        }
         let Some((shape, strides)) = self.locate_packed(&memory) else {
             if self.has_only_shape(&memory) {
                 return self.describe_shaped(memory);

@@ -30,7 +30,7 @@ fn image_layout((width, height): (u32, u32), channels: u8) -> (Dims, Dims) {
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 impl<P: Pixel<Subpixel: Element> + Send> Buffer for ImageBuffer<P, Vec<P::Subpixel>> {
-    const FACTS: Facts = Facts::list::<P::Subpixel>().rank(Some(3)).writable();
+    const FACTS: Facts = Facts::list::<P::Subpixel>().with_layout(Some(3)).writable();
 
     fn lend(&self) -> Loan<'_> {
         let (shape, strides) = image_layout(self.dimensions(), P::CHANNEL_COUNT);

@@ -64,7 +64,7 @@ impl<T: Element, R: Dim, C: ColumnCount, S> Buffer for Matrix<T, R, C, S>
 where
     S: RawStorageMut<T, R, C> + IsContiguous + Send,
 {
-    const FACTS: Facts = Facts::list::<T>().rank(Some(C::RANK)).writable();
+    const FACTS: Facts = Facts::list::<T>().with_layout(Some(C::RANK)).writable();
 
     fn lend(&self) -> Loan<'_> {
         let (shape, strides) = matrix_layout::<C>(self.shape(), self.strides());

@@ -123,7 +123,7 @@ fn lend_array<T: Element, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, 
 /// array.view().into_dlpack();
 /// ```
 impl<T: Element, D: Dimension> Buffer for Array<T, D> {
-    const FACTS: Facts = Facts::list::<T>().rank(D::NDIM).writable();
+    const FACTS: Facts = Facts::list::<T>().with_layout(D::NDIM).writable();
 
     fn lend(&self) -> Loan<'_> {
         lend_array(self)
@@ -159,7 +159,7 @@ impl<T: AnyBits, D: Dimension> Writable for Array<T, D> {}
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 impl<T: Element, D: Dimension> Buffer for ArcArray<T, D> {
-    const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
+    const FACTS: Facts = Facts::list::<T>().with_layout(D::NDIM);
 
     fn lend(&self) -> Loan<'_> {
         lend_array(self)
@@ -177,7 +177,7 @@ impl<T: Element, D: Dimension> Buffer for ArcArray<T, D> {
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 impl<T: Element, D: Dimension> Buffer for CowArray<'_, T, D> {
-    const FACTS: Facts = Facts::list::<T>().rank(D::NDIM);
+    const FACTS: Facts = Facts::list::<T>().with_layout(D::NDIM);
 
     fn lend(&self) -> Loan<'_> {
         lend_array(self)

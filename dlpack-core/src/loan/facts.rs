@@ -12,6 +12,8 @@ pub struct Facts {
     trailing: usize,
     write: WritableExports,
     host: bool,
+    /// Whether the value has a shape and strides, which it lends with its memory.
+    own_layout: bool,
     /// Whether the tensor may be computed for each export, instead of lent by the value.
     computed: bool,
 }
@@ -38,6 +40,7 @@ impl Facts {
         trailing: 0,
         write: WritableExports::None,
         host: false,
+        own_layout: false,
         computed: false,
     };
 
@@ -75,6 +78,7 @@ impl Facts {
                 WritableExports::Never
             },
             host: true,
+            own_layout: false,
             computed: false,
         }
     }
@@ -93,6 +97,18 @@ impl Facts {
             write: WritableExports::None,
             ..self
         }
+    }
+
+    /// The value lends a shape and strides with its memory; the shape has `leading` axes.
+    pub const fn with_layout(self, leading: Option<usize>) -> Self {
+        Self {
+            own_layout: true,
+            ..self.rank(leading)
+        }
+    }
+
+    pub(crate) const fn has_own_layout(&self) -> bool {
+        self.own_layout
     }
 
     /// The number of axes before those of the element type comes from the shape.
