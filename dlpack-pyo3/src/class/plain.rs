@@ -52,12 +52,12 @@ impl PlainTensor {
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let view = self.managed.view();
-        let words = format_args!(
+        let words = text(format_args!(
             "PlainTensor(shape={}, dtype={}, device={})",
             DisplayTuple(view.shape()),
             view.dtype(),
             view.device(),
-        );
-        values::new_string(py, &text(words).or_fetch(py)?)
+        ));
+        values::new_string(py, &words.or_fetch(py)?)
     }
 }

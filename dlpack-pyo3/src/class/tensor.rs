@@ -336,7 +336,7 @@ impl Tensor {
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let view = self.view();
-        let words = format_args!(
+        let words = text(format_args!(
             "Tensor(shape={}, dtype={}, device={}, strides={}{}{})",
             DisplayTuple(view.shape()),
             view.dtype(),
@@ -344,8 +344,8 @@ impl Tensor {
             DisplayTuple(view.strides()),
             if self.readonly()? { ", readonly" } else { "" },
             if view.is_copied() { ", copied" } else { "" },
-        );
-        values::new_string(py, &text(words).or_fetch(py)?)
+        ));
+        values::new_string(py, &words.or_fetch(py)?)
     }
 }
 
