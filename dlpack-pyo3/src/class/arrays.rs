@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use dlpack_core::binding::{export_with, share_allocation};
-use dlpack_core::{Descriptor, Managed};
+use dlpack_core::{Descriptor, Error, Managed};
 use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::class::tensor::Tensor;
@@ -29,15 +29,17 @@ impl TensorAttribute {
         Ok(library.import_once(py).or_raise(py)?.is_numpy())
     }
 
-    /// A NumPy array that keeps the shared allocation of a described tensor, if there is one and the attribute is such an array.
-    pub(super) fn create_over_allocation<'py>(
+    /// A NumPy array that keeps the shared allocation of a tensor, if there is one and the attribute is such an array. For other
+    /// libraries the tensor is not described.
+    pub(super) fn create_over_allocation<'py, 'a>(
         &self,
         py: Python<'py>,
-        described: &Descriptor<'_>,
+        describe: impl FnOnce() -> Result<Descriptor<'a>, Error>,
     ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
         if !self.is_numpy(py)? {
             return Ok(None);
         }
+        let described = &describe().or_raise(py)?;
         let Some(allocation) = share_allocation(described) else {
             return Ok(None);
         };

@@ -172,18 +172,18 @@ fn create_value<'py, T: ExportsTensors>(
     let (py, name) = (object.py(), T::NAMES[attribute.index]);
     // SAFETY: the guard outlives the description, or is moved into `ObjectGuard` together with the object.
     let (value, guard) = unsafe { borrow_contents(object) }?;
-    // Used where it is: a description is large, and each move of it copies it.
-    let mut described = value.describe_tensor(name);
-    let described = described.as_mut();
-    let described = described.map_err(|error| raise_core_error(py, error))?;
     if T::SHARED.contains(&name) {
-        if let Some(array) = attribute.create_over_allocation(py, described)? {
+        if let Some(array) = attribute.create_over_allocation(py, || value.describe_tensor(name))? {
             return Ok(array);
         }
         if let Some(tensor) = value.share_tensor(name, None).or_raise(py)? {
             return attribute.create_value(py, tensor).or_raise(py);
         }
     }
+    // Used where it is: a description is large, and each move of it copies it.
+    let mut described = value.describe_tensor(name);
+    let described = described.as_mut();
+    let described = described.map_err(|error| raise_core_error(py, error))?;
     let owner = ObjectGuard::new(guard, object.as_any());
     // SAFETY: the guard keeps the described memory borrowed, and `ObjectGuard` keeps the object alive.
     unsafe { attribute.create_described(py, described, owner) }
