@@ -16,6 +16,8 @@ ROOT = HERE.parent.parent
 
 # (cargo profile, features of our crate)
 BUILDS = {"thin": ("thin", []), "release": ("release", []), "abi3": ("thin", ["abi3"])}
+# For `trace.py`, which measures no time.
+UNOPTIMISED = {"dev": ("dev", [])}
 CRATES = {
     "dlpark": "peer_dlpark",
     "dlpack-rs": "peer_dlpack_rs",
@@ -43,7 +45,7 @@ def run(words, **options):
 
 
 def build_crate(folder, module, build, place):
-    profile, features = BUILDS.get(build, (build, []))
+    profile, features = (BUILDS | UNOPTIMISED)[build]
     words = ["cargo", "build", "--profile", profile, "--message-format=json-render-diagnostics"]
     if features and module == "bench_ours":
         words += ["--features", ",".join(features)]
@@ -129,10 +131,11 @@ def build(names, peers=True):
 
 def build_unoptimised():
     """Builds our module alone, with the profile of `cargo build`. Gives the folder to import it from."""
-    place = target() / f"dev-{ABI}"
+    (name,) = UNOPTIMISED
+    place = target() / f"{name}-{ABI}"
     place.mkdir(parents=True, exist_ok=True)
     print("building our crate without optimisations ..", flush=True)
-    problem = build_crate(HERE / "ours", "bench_ours", "dev", place)
+    problem = build_crate(HERE / "ours", "bench_ours", name, place)
     if problem:
         sys.exit(f"trace: our own class does not build: {problem}")
     return place

@@ -42,8 +42,8 @@ impl Annotation {
     /// Describes a tensor for which [`has_only_shape`](Self::has_only_shape), or returns the error, by the rules of
     /// [`describe_general`](Self::describe_general).
     ///
-    /// All other properties are replaced by constants, so the compiler removes the rules for them. A module whose tensors
-    /// have only shapes does not link the others.
+    /// The function replaces the other properties by constants, and the compiler removes the rules for them. A module whose
+    /// tensors have only shapes does not link those rules.
     #[cold]
     #[inline(never)]
     pub(super) fn describe_shaped<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {

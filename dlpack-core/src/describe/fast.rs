@@ -113,7 +113,7 @@ impl Annotation {
     /// inlined: the compiler knows which of these there are.
     #[inline(always)]
     pub(super) fn describe_placed<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
-        let Some(found) = self.place(&memory) else {
+        let Some(found) = self.place_tensor(&memory) else {
             // By value: references would force this function to keep both in memory, although it rarely calls that one.
             return self.describe_general(memory);
         };
@@ -124,6 +124,8 @@ impl Annotation {
         Ok(descriptor)
     }
 
+    /// Describes as [`describe_placed`](Self::describe_placed) does, in one function for all declarations that the derive cannot tell
+    /// apart from packed ones.
     #[inline(never)]
     fn describe_unpacked<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         self.describe_placed(memory)
@@ -148,7 +150,7 @@ impl Annotation {
     /// The loops over axes have a constant number of steps, and no list is indexed by a variable that the compiler does not know:
     /// shape and strides then stay in registers.
     #[inline(always)]
-    fn place(&self, memory: &LentMemory) -> Option<PlacedTensor> {
+    fn place_tensor(&self, memory: &LentMemory) -> Option<PlacedTensor> {
         let start = self.place_start(memory)?;
         let is_packed = memory.layout.is_none()
             && matches!(self.strides, StrideRule::None | StrideRule::Order(_));
@@ -365,7 +367,7 @@ impl FirstElement {
     }
 }
 
-/// The result of [`Annotation::place`].
+/// The result of [`Annotation::place_tensor`].
 struct PlacedTensor {
     start: FirstElement,
     shape: InlineDims,

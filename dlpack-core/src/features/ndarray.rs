@@ -28,6 +28,8 @@ struct ElementSpan {
 impl ElementSpan {
     #[inline(always)]
     fn new<S: RawData, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+        // Not by `extent::reached_items`: a reference to the lists would force them into memory, where the compiler loses the
+        // rank. No overflow: all elements of an array lie in memory.
         let (mut min, mut max) = (0_isize, 0_isize);
         if !array.is_empty() {
             for (&extent, &stride) in array.shape().iter().zip(array.strides()) {

@@ -58,10 +58,10 @@ impl Described {
             assert_same(&packed, general.as_ref().expect(wrong), annotation);
             self.packed += 1;
         }
-        let is_placed = annotation.place(memory).is_some();
+        let is_placed = annotation.place_tensor(memory).is_some();
         if is_placed {
             let placed = annotation.clone().describe_placed(memory.clone());
-            let placed = placed.expect("`place` accepted it");
+            let placed = placed.expect("`place_tensor` accepted it");
             assert_same(&placed, general.as_ref().expect(wrong), annotation);
             self.placed += 1;
         }
@@ -245,7 +245,7 @@ fn misaligned_memory_is_left_to_describe_general() {
     memory.data = memory.data.wrapping_add(4);
     let bare = parts(Parts::new());
     assert!(bare.locate_packed(&memory).is_none());
-    assert!(bare.place(&memory).is_none());
+    assert!(bare.place_tensor(&memory).is_none());
     let general = bare.clone().describe_general(memory.clone());
     assert!(
         matches!(general, Err(Error::Misaligned { .. })),
