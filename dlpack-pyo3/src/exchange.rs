@@ -39,9 +39,8 @@ use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 use crate::error::{OrRaise, Raised, bail, catch_panics};
 use crate::exchange::lookup::{NAME, OwnTable, capsule_context};
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::keepalive::{ContentsBorrow, borrow_contents};
+use crate::keepalive::{ContentsBorrow, borrow_contents, leak_static};
 use crate::vtable::{Exports, Vtable};
-use crate::{export, keepalive::leak_static};
 
 /// The C function of the table that creates an object from a tensor.
 pub(crate) type ToPyObject =
@@ -106,13 +105,13 @@ fn known_device<T: Exports>(object: &Bound<'_, PyAny>) -> Option<Device> {
 }
 
 #[inline(never)]
-fn device_of<G: Send + 'static>(object: &Bound<'_, PyAny>, class: &Vtable<G>) -> Option<Device> {
+fn device_of(object: &Bound<'_, PyAny>, class: &Vtable) -> Option<Device> {
     if !class.is_instance(object) {
         return None;
     }
     let py = object.py();
     // SAFETY: `class.has` found an instance of the class.
-    let device = catch_panics(py, || unsafe { export::device_of_object(object, class) });
+    let device = catch_panics(py, || unsafe { (class.device)(object) });
     // The caller then exports the object on the general path, which raises the error again.
     device.map_err(|raised| raised.clear_exception(py)).ok()
 }
@@ -150,10 +149,10 @@ unsafe fn finish_call<R>(
 ///
 /// `object` is a valid Python object, or null.
 // XAP-12
-unsafe fn check_instance<'a, 'py, G: Send + 'static>(
+unsafe fn check_instance<'a, 'py>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
-    class: &Vtable<G>,
+    class: &Vtable,
 ) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
     // SAFETY: a valid object or null, by this function's contract.
     let Some(object) = (unsafe { Borrowed::from_ptr_or_opt(py, object) }) else {
@@ -183,10 +182,10 @@ unsafe extern "C" fn from_object<T: Exports>(
 ///
 /// The arguments are those of `managed_tensor_from_py_object_no_sync`, and the thread is attached.
 #[inline(never)]
-unsafe extern "C" fn from_object_of<G: Send + 'static>(
+unsafe extern "C" fn from_object_of(
     object: *mut ffi::PyObject,
     out: *mut *mut DLManagedTensorVersioned,
-    class: &Vtable<G>,
+    class: &Vtable,
 ) -> c_int {
     // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };

@@ -7,7 +7,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | this file | a tensor that shares the memory's own owner, and an object's device |
+//! | this file | a tensor that shares the memory's own owner |
 //! | `method` | the C functions behind `__dlpack__` and `__dlpack_device__`, and the text of `help()` |
 //! | `arguments` | parses the arguments of `__dlpack__` |
 //! | `capsule` | creates capsules, and reads those of other producers |
@@ -21,13 +21,13 @@ pub(crate) mod capsule;
 pub(crate) mod method;
 mod set_once;
 
+use dlpack_core::Managed;
 use dlpack_core::binding::share_root;
-use dlpack_core::{Device, Managed};
 use pyo3::prelude::*;
 
-use crate::error::{OrRaise, Raised, raise_core_error_of};
+use crate::error::OrRaise;
 use crate::keepalive::borrow_contents;
-use crate::vtable::{Exports, Vtable};
+use crate::vtable::Exports;
 
 /// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
 /// if the object cannot be described (an export then reports the error).
@@ -39,21 +39,4 @@ pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<
         return Ok(None);
     };
     share_root(&mut described, None).transpose().or_fetch(py)
-}
-
-/// The device of an object's data.
-///
-/// # Safety
-///
-/// The object is an instance of the class.
-pub(crate) unsafe fn device_of_object<G: Send + 'static>(
-    object: &Bound<'_, PyAny>,
-    class: &Vtable<G>,
-) -> Result<Device, Raised> {
-    // SAFETY: an instance of the class, by this function's contract; the guard outlives `contents`.
-    let (contents, _guard) = unsafe { (class.share)(object) }?;
-    // SAFETY: `contents` is borrowed for as long as `_guard` lives.
-    let described = unsafe { (class.describe)(contents) };
-    let refused = |error| raise_core_error_of(object.py(), class.name, &error);
-    Ok(described.map_err(refused)?.device())
 }

@@ -56,17 +56,13 @@ impl<'a> ConsumerRequest<'a> {
     }
 }
 
-/// The object to keep alive for the memory of `object`, if that memory came from another object and `object` is nothing but its
-/// tensor. Therefore repeated exports and imports do not build a chain of objects.
+/// The object to keep alive for the memory of `object`, if that memory came from another object and `object`, of a frozen class, is
+/// nothing but its tensor. Therefore repeated exports and imports do not build a chain of objects.
 #[inline]
-pub(crate) fn root<'a, 'py, G>(
+pub(crate) fn root<'a, 'py>(
     object: &Bound<'py, PyAny>,
     described: &Descriptor<'a>,
 ) -> Option<Borrowed<'a, 'py, PyAny>> {
-    // A guard with a size borrows from the object, so the object must be kept alive too.
-    if size_of::<G>() != 0 {
-        return None;
-    }
     first(described).map(|held| held.object(object.py()))
 }
 

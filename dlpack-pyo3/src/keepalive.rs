@@ -32,7 +32,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub(crate) use array::ArrayKeepalive;
 pub(crate) use borrowing::{
-    AnyBorrowGuard, BorrowGuard, BorrowGuardOf, ContentsBorrow, already_borrowed, borrow_contents,
+    AnyBorrowGuard, BorrowGuard, ContentsBorrow, already_borrowed, borrow_contents,
 };
 pub(crate) use buffer::BufferKeepalive;
 pub(crate) use guard::{ExceptionSafeTensor, ExportOwner, ObjectGuard, PendingException};

@@ -4,20 +4,20 @@
 //! only pass the table on. All other code is compiled once.
 #![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
-use core::{hint::assert_unchecked, marker::PhantomData, ops::ControlFlow, ptr::NonNull};
+use core::{hint::assert_unchecked, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{
     self, Handover, hand_over, hand_over_plain, is_plain, share_root, view,
 };
-use dlpack_core::{DLPack, Descriptor, Error, ExportRequest, Managed};
+use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
 use crate::handover::{ConsumerRequest, Outcome, root, unordered};
 use crate::keepalive::{
-    BorrowGuard, BorrowGuardOf, ContentsBorrow, ExportOwner, already_borrowed,
-    attached::check_interpreter, borrow_contents, destructor,
+    BorrowGuard, ContentsBorrow, ExportOwner, already_borrowed, attached::check_interpreter,
+    borrow_contents, destructor,
 };
 use crate::lender::{MemoryOwner, UnfilledLender};
 
@@ -51,29 +51,21 @@ pub trait AnyThread {}
 
 impl AnyThread for NoopThreadChecker {}
 
-/// The code that is compiled for a class. `G` is the guard of a borrow of its objects.
-pub(crate) struct Vtable<G> {
+/// The code that is compiled for a class.
+pub(crate) struct Vtable {
     /// The name of the class in Python.
     pub(crate) name: &'static str,
     pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
     pub(crate) export: Export,
-    pub(crate) share: Borrow<G>,
-    pub(crate) describe: Describe,
+    pub(crate) device: DeviceOf,
 }
 
-/// Borrows an object of the class.
+/// The device of an object of the class: the function [`device_of`] of that class, if its types do not imply the device.
 ///
 /// # Safety
 ///
-/// The object is an instance of the class. Its contents are not used after the guard or the object is dropped.
-type Borrow<G> = for<'a> unsafe fn(&'a Bound<'_, PyAny>) -> Result<(Contents<'a>, G), Raised>;
-
-/// Describes the contents of an object of the class.
-///
-/// # Safety
-///
-/// The contents are those of an object of the class, which is borrowed by the [`Borrow`] function of the same table.
-type Describe = for<'a> unsafe fn(Contents<'a>) -> Result<Descriptor<'a>, Error>;
+/// The object is an instance of the class.
+type DeviceOf = unsafe fn(&Bound<'_, PyAny>) -> Result<Device, Raised>;
 
 /// Exports an object of the class: the function [`export`] of that class.
 ///
@@ -82,43 +74,26 @@ type Describe = for<'a> unsafe fn(Contents<'a>) -> Result<Descriptor<'a>, Error>
 /// The thread is attached to the interpreter, and the object is an instance of the class.
 type Export = unsafe fn(*mut ffi::PyObject, ConsumerRequest<'_>, &mut Outcome) -> Exported;
 
-/// The type-erased contents of an object.
-#[derive(Clone, Copy)]
-pub(crate) struct Contents<'a>(NonNull<()>, PhantomData<&'a ()>);
-
-impl Contents<'_> {
-    fn erase_type<T>(value: impl Into<NonNull<T>>) -> Self {
-        Self(value.into().cast(), PhantomData)
-    }
-}
-
 /// A tensor in the struct of DLPack 1.0 and later, and the destructor for a capsule around it.
 pub(crate) type Exported = Option<(NonNull<DLManagedTensorVersioned>, Destructor)>;
 
 type Destructor = ffi::PyCapsule_Destructor;
 
-impl<G: Send + 'static> Vtable<G> {
+impl Vtable {
     /// The table of class `T`.
     #[inline(always)]
-    pub(crate) const fn of<T: Exports>() -> &'static Self
-    where
-        T::Frozen: ContentsBorrow<T, BorrowGuard = G>,
-    {
+    pub(crate) const fn of<T: Exports>() -> &'static Self {
         const {
             &Self {
                 name: <T as PyClass>::NAME,
                 class: T::type_object_raw,
                 export: export::<T>,
-                share: |object| {
-                    // SAFETY: by the contract of `Borrow` the object is a `T`.
-                    let object = unsafe { object.cast_unchecked::<T>() };
-                    // SAFETY: by the contract of `Borrow` the contents are not used after the guard or the object is dropped.
-                    let (value, guard) = unsafe { borrow_contents(object) }?;
-                    Ok((Contents::erase_type(value), guard))
-                },
-                describe: |contents| {
-                    // SAFETY: by the contract of `Describe` these are the contents of a `T`, which stays borrowed.
-                    unsafe { contents.0.cast::<T>().as_ref() }.describe()
+                device: const {
+                    if T::EXTRAS.facts.is_on_host() {
+                        |_| Ok(Device::CPU)
+                    } else {
+                        device_of::<T>
+                    }
                 },
             }
         }
@@ -129,6 +104,22 @@ impl<G: Send + 'static> Vtable<G> {
         // SAFETY: `object` is a live object on an attached thread, and `class` returns a type object.
         unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), (self.class)(object.py())) != 0 }
     }
+}
+
+/// Describes an object to find the device of its memory.
+///
+/// # Safety
+///
+/// The object is an instance of the class.
+unsafe fn device_of<T: Exports>(object: &Bound<'_, PyAny>) -> Result<Device, Raised> {
+    // SAFETY: by this function's contract the object is a `T`.
+    let object = unsafe { object.cast_unchecked::<T>() };
+    // SAFETY: the guard outlives `value` and its description.
+    let (value, _guard) = unsafe { borrow_contents(object) }?;
+    let (py, class) = (object.py(), <T as PyClass>::NAME);
+    let described = value.describe();
+    let described = described.map_err(|error| raise_core_error_of(py, class, &error))?;
+    Ok(described.device())
 }
 
 /// Exports an object as a consumer requests it: borrows it, describes its contents, and hands them over with the owner that keeps
@@ -155,13 +146,13 @@ pub(crate) unsafe fn export<T: Exports>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: by this function's contract the object is a `T`.
         let object = unsafe { object.cast_unchecked::<T>() };
-        if !T::ALWAYS_EXCLUSIVE {
+        if const { !T::ALWAYS_EXCLUSIVE } {
             let shared = export_shared(&object, request, other);
             if let ControlFlow::Break(exported) = shared {
                 return exported;
             }
         }
-        if T::EXTRAS.exclusive {
+        if const { T::EXTRAS.exclusive } {
             return export_exclusive(&object, request, other);
         }
         unreachable!("only an exclusive class skips the shared borrow, or does not end with it")
@@ -186,7 +177,7 @@ fn export_shared<T: Exports>(
     };
     let mut ordered = None;
     let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
-    if T::EXTRAS.share.is_some() {
+    if const { T::EXTRAS.share.is_some() } {
         let mut shared = binding::Shared {
             // The lender of a buffer keeps a `Managed`.
             by_address: !matches!(request, ConsumerRequest::Buffer),
@@ -201,12 +192,14 @@ fn export_shared<T: Exports>(
         }
     }
     let mut described = value.describe();
-    if T::EXTRAS.exclusive && described.as_ref().is_ok_and(|it| it.is_read_only()) {
+    if const { T::EXTRAS.exclusive } && described.as_ref().is_ok_and(|it| it.is_read_only()) {
         return ControlFlow::Continue(());
     }
     let mut kept = object.as_any().as_borrowed();
-    if let (true, Ok(descriptor)) = (T::EXTRAS.transparent, &mut described) {
-        if let Some(root) = root::<BorrowGuardOf<T>>(object.as_any(), descriptor) {
+    if let (true, Ok(descriptor)) = (const { T::EXTRAS.transparent }, &mut described) {
+        // A guard borrows from the object, so the object itself must be kept alive unless its class is frozen.
+        let root = const { T::Frozen::FROZEN }.then(|| root(object.as_any(), descriptor));
+        if let Some(root) = root.flatten() {
             kept = root;
         } else if let Some(shared) = share_root(descriptor, sharing) {
             return ControlFlow::Break(store_tensor(py, shared, other));

@@ -25,9 +25,7 @@ use crate::class::{define_unless_own, tensors::ExportsTensors};
 use crate::error::{OrRaise, Raised, bail, catch_into_null, catch_panics};
 use crate::handover::{ConsumerRequest, Outcome};
 use crate::import::import_from_own_class;
-use crate::keepalive::{
-    BorrowGuardOf, ExportOwner, ObjectGuard, PendingException, borrow_contents,
-};
+use crate::keepalive::{ExportOwner, ObjectGuard, PendingException, borrow_contents};
 use crate::lender::{MemoryOwner, UnfilledLender};
 use crate::vtable::{Exports, Vtable};
 
@@ -223,14 +221,13 @@ fn lender_of_records<'py, T: ExportsTensors>(
 fn lender_of_tensor<'py, T: Exports>(
     object: &Bound<'py, PyAny>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
-    create_lender::<BorrowGuardOf<T>>(object, Vtable::of::<T>())
+    create_lender(object, Vtable::of::<T>())
 }
 
-/// Compiled once for each kind of borrow.
 #[inline(never)]
-fn create_lender<'py, G: Send + 'static>(
+fn create_lender<'py>(
     object: &Bound<'py, PyAny>,
-    class: &Vtable<G>,
+    class: &Vtable,
 ) -> Result<Bound<'py, PyAny>, Raised> {
     let py = object.py();
     let mut outcome = Outcome::NotLent;
@@ -255,10 +252,7 @@ fn create_lender<'py, G: Send + 'static>(
 }
 
 /// Whether an object has the `__dlpack__` of the class itself, so that the class's table can export it.
-fn has_own_dlpack<G: Send + 'static>(
-    object: &Bound<'_, PyAny>,
-    table: &Vtable<G>,
-) -> Result<bool, Raised> {
+fn has_own_dlpack(object: &Bound<'_, PyAny>, table: &Vtable) -> Result<bool, Raised> {
     let (py, class) = (object.py(), object.get_type());
     let name = intern!(py, "__dlpack__");
     let Some(found) = class_attribute(&class, name) else {

@@ -9,9 +9,7 @@ use crate::class::{array::numpy_of, tensor::Tensor};
 use crate::error::{OrRaise, Raised, raise_core_error};
 use crate::handover::root;
 use crate::import::from_dlpack;
-use crate::keepalive::{
-    BorrowGuardOf, ExceptionSafeTensor, ObjectGuard, attached, attached::check_interpreter,
-};
+use crate::keepalive::{ExceptionSafeTensor, ObjectGuard, attached, attached::check_interpreter};
 use crate::library::numpy::array_over_memory;
 
 /// The contents of a [`Tensor`].
@@ -105,7 +103,7 @@ pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Boun
     let (py, object) = (tensor.py(), tensor.as_any());
     if let Ok(described) = tensor.get().contents().describe() {
         check_interpreter(py).or_fetch(py)?;
-        let kept = || root::<BorrowGuardOf<Tensor>>(object, &described);
+        let kept = || root(object, &described);
         let owner = || ObjectGuard::new((), &kept().unwrap_or_else(|| object.as_borrowed()));
         // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
         if let Some(array) = unsafe { array_over_memory(py, &described, owner) } {

@@ -10,9 +10,9 @@ use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{Raised, catch_into_null, catch_panics};
 use crate::export::arguments::{self, Arguments};
-use crate::export::{capsule, device_of_object};
+use crate::export::capsule;
 use crate::handover::{ConsumerRequest, Outcome};
-use crate::keepalive::{BorrowGuardOf, ContentsBorrow, leak_static};
+use crate::keepalive::{ContentsBorrow, leak_static};
 use crate::vtable::{Exports, Vtable};
 
 /// The keyword, and its line in the docstring, that the draft from before `max_version` adds.
@@ -156,9 +156,7 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     names: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: CPython calls methods attached, with an instance of the class and the arguments of a vectorcall.
-    unsafe {
-        dlpack_of::<BorrowGuardOf<T>, DRAFT>(object, values, positional, names, Vtable::of::<T>())
-    }
+    unsafe { dlpack_of::<DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
 }
 
 /// Exports an object as a capsule.
@@ -166,12 +164,12 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
 /// # Safety
 ///
 /// The thread is attached, the object is an instance of the class, and the arguments are those of a vectorcall.
-unsafe extern "C" fn dlpack_of<G: Send + 'static, const DRAFT: bool>(
+unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
     object: *mut PyObject,
     values: *const *mut PyObject,
     positional: ffi::Py_ssize_t,
     names: *mut PyObject,
-    class: &Vtable<G>,
+    class: &Vtable,
 ) -> *mut PyObject {
     // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
@@ -251,17 +249,14 @@ unsafe extern "C" fn dlpack_device<T: Exports>(
 /// # Safety
 ///
 /// The thread is attached, and the object is an instance of the class.
-unsafe extern "C" fn dlpack_device_of<G: Send + 'static>(
-    object: *mut PyObject,
-    class: &Vtable<G>,
-) -> *mut PyObject {
+unsafe extern "C" fn dlpack_device_of(object: *mut PyObject, class: &Vtable) -> *mut PyObject {
     // SAFETY: attached, by this function's contract.
     let py = unsafe { Python::assume_attached() };
     catch_into_null(py, || {
         // SAFETY: a valid object, by this function's contract.
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: an instance of the class, by this function's contract.
-        let device = unsafe { device_of_object(&object, class) }?;
+        let device = unsafe { (class.device)(&object) }?;
         Ok(device_tuple(py, device))
     })
 }

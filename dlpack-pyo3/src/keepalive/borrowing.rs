@@ -50,7 +50,7 @@ pub trait ContentsBorrow<T: PyClass> {
 }
 
 /// The type-erased guard of a borrow of a `T`; `()` if the class is frozen.
-pub(crate) type BorrowGuardOf<T> = <<T as PyClass>::Frozen as ContentsBorrow<T>>::BorrowGuard;
+type BorrowGuardOf<T> = <<T as PyClass>::Frozen as ContentsBorrow<T>>::BorrowGuard;
 
 /// A guard that ends a borrow of an object when it is dropped.
 pub trait BorrowGuard: Send + 'static {
