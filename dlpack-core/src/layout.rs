@@ -101,15 +101,19 @@ impl<const N: usize> Layout<N> {
     /// A layout with these strides, in elements. Whether they stay inside the data is checked when the tensor is described.
     ///
     /// ```
-    /// assert_eq!(dlpack_core::Layout::strided([2, 3], [8, 2])?.strides(), &[8, 2]);
-    /// # Ok::<(), dlpack_core::Error>(())
+    /// use dlpack_core::{Error, Layout};
+    ///
+    /// assert_eq!(Layout::strided([2, 3], [8, 2])?.strides(), &[8, 2]);
+    /// assert!(matches!(Layout::strided([2], [i64::MIN]), Err(Error::BadStride { axis: 0, .. })));
+    /// # Ok::<(), Error>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::BadExtent`].
+    /// [`Error::BadExtent`] or [`Error::BadStride`].
     pub fn strided(shape: [usize; N], strides: [i64; N]) -> Result<Self, Error> {
         let shape = dims_to_array(&Dims::extents(&shape)?);
+        let strides = dims_to_array(&Dims::strides(&strides)?);
         Ok(Self { shape, strides })
     }
 
@@ -163,9 +167,10 @@ fn dims_to_array<const N: usize>(list: &Dims) -> [i64; N] {
 impl<const N: usize> List for Layout<N> {
     type Rank = FixedRank<N>;
 
-    #[inline]
+    /// The numbers were checked when the layout was made.
+    #[inline(always)]
     fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
-        self.numbers_of(numbers).read(numbers)
+        Dims::from(*self.numbers_of(numbers)).check_allocated()
     }
 }
 
