@@ -59,6 +59,7 @@ pub(crate) mod views;
 
 use alloc::sync::Arc;
 
+use crate::describe::parts::Annotation;
 use crate::export::extras::{Extras, of_types, share_managed};
 use crate::export::finish::{export_moved, export_shared};
 use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
@@ -237,7 +238,7 @@ impl<B: Buffer + ?Sized> DLPack for B {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         // Other buffers do not instantiate what describes a layout.
         if const { <B as Buffer>::FACTS.has_own_layout() } {
-            return Parts::new().describe_placed(self.lend());
+            return Annotation::new().describe_placed(self.lend().memory);
         }
         Parts::new().describe(self.lend())
     }

@@ -112,7 +112,7 @@ impl Annotation {
     /// Describes a tensor with an offset, a data type or strides of its own, as [`describe_over`](Self::describe_over) does, but
     /// inlined: the compiler knows which of these there are.
     #[inline(always)]
-    pub(super) fn describe_placed<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
+    pub(crate) fn describe_placed<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let Some(found) = self.place_tensor(&memory) else {
             // By value: references would force this function to keep both in memory, although it rarely calls that one.
             return self.describe_general(memory);

@@ -47,7 +47,7 @@ pub struct Parts<'a> {
 
 /// The parts, each of which is valid by itself.
 #[derive(Clone, Debug)]
-pub(super) struct Annotation {
+pub(crate) struct Annotation {
     pub(super) shape: Option<Dims>,
     pub(super) strides: StrideRule,
     pub(super) offset: i64,
@@ -93,6 +93,26 @@ impl Reading {
     }
 }
 
+impl Annotation {
+    /// Starts without any part.
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self {
+            shape: None,
+            strides: StrideRule::None,
+            offset: 0,
+            byte_offset: 0,
+            reading: None,
+            device: None,
+            stream: None,
+            read_only: false,
+            writable: false,
+            legacy: LegacyPolicy::Copy,
+            release: ReleasePolicy::Safe,
+        }
+    }
+}
+
 impl Default for Parts<'_> {
     fn default() -> Self {
         Self::new()
@@ -111,19 +131,7 @@ impl<'a> Parts<'a> {
     #[inline]
     pub const fn new() -> Self {
         Self {
-            annotation: Ok(Annotation {
-                shape: None,
-                strides: StrideRule::None,
-                offset: 0,
-                byte_offset: 0,
-                reading: None,
-                device: None,
-                stream: None,
-                read_only: false,
-                writable: false,
-                legacy: LegacyPolicy::Copy,
-                release: ReleasePolicy::Safe,
-            }),
+            annotation: Ok(Annotation::new()),
             lifetime: PhantomData,
         }
     }
