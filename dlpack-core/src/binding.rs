@@ -50,8 +50,9 @@ pub use crate::export::hand_over::{
 };
 pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;
-pub use crate::export::reexport::kept_by;
-pub use crate::export::root::{AllocationHandle, keep_by_root_of, share_allocation, share_root};
+pub use crate::export::root::{
+    AllocationHandle, Root, find_root, keep_by_root_of, share_allocation, share_root,
+};
 pub use crate::export::strided::{Strided, keep_strided, view_strided};
 pub use crate::export::views::reinterpret_bytes;
 #[cfg(feature = "pyo3")]

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use dice::Dice;
 use dlpack_core::abi::{DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_READ_ONLY};
 use dlpack_core::binding::{
-    Offer, Pick, PickedView, TensorSlice, export_with, kept_by, unordered_stream,
+    Offer, Pick, PickedView, Root, TensorSlice, export_with, find_root, unordered_stream,
 };
 use dlpack_core::{
     Buffer, DLPack, Descriptor, Device, Error, ExportRequest, Managed, Parts, TensorRef, Version,
@@ -503,8 +503,8 @@ impl Drop for Keeper {
 fn is_kept_by(tensor: &Managed, drops: &Arc<AtomicUsize>) -> bool {
     let described = tensor.describe().unwrap();
     // SAFETY: no other owner has a `Keeper`, nor does what its drop does.
-    let keeper = unsafe { kept_by::<Keeper>(&described) };
-    keeper.is_some_and(|keeper| Arc::ptr_eq(&keeper.0, drops))
+    let root = unsafe { find_root::<Keeper>(&described) };
+    matches!(root, Some(Root::Owner(keeper)) if Arc::ptr_eq(&keeper.0, drops))
 }
 
 /// Our own tensors are known again after they were pointers; and so are their parts, and what lies over them.

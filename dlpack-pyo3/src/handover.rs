@@ -3,7 +3,7 @@
 //! The functions of each class are in `vtable`.
 #![expect(unsafe_code, reason = "names the type of owners that this crate makes")]
 
-use dlpack_core::binding::{kept_by, unordered_stream};
+use dlpack_core::binding::{self, Root, unordered_stream};
 use dlpack_core::{Descriptor, Device, ExportRequest, Managed};
 use pyo3::prelude::*;
 
@@ -56,22 +56,15 @@ impl<'a> ConsumerRequest<'a> {
     }
 }
 
-/// The object to keep alive for the memory of `object`, if that memory came from another object and `object`, of a frozen class, is
-/// nothing but its tensor. Therefore repeated exports and imports do not build a chain of objects.
-#[inline]
-pub(crate) fn root<'a, 'py>(
-    object: &Bound<'py, PyAny>,
-    described: &Descriptor<'a>,
-) -> Option<Borrowed<'a, 'py, PyAny>> {
-    first(described).map(|held| held.object(object.py()))
-}
-
+/// What keeps the memory of a tensor that an object has, if that is not the object itself: another object, or a shared allocation.
+/// An export then holds that, so repeated exports and imports do not build a chain of objects.
+///
 /// Compiled once, in the crate that exports `Tensor`: another crate would have its own deleters to compare with.
 #[inline(never)]
-fn first<'a>(described: &Descriptor<'a>) -> Option<&'a ObjectGuard<()>> {
+pub(crate) fn find_root<'a>(described: &Descriptor<'a>) -> Option<Root<'a, ObjectGuard<()>>> {
     // SAFETY: only this crate makes owners of an `ObjectGuard`, and each of them is exactly that type. No other code can call
     // what its drop calls.
-    unsafe { kept_by(described) }
+    unsafe { binding::find_root(described) }
 }
 
 /// Creates a request for the tensor as it is. The consumer orders its work itself.

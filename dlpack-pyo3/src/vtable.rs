@@ -8,13 +8,13 @@ use core::{hint::assert_unchecked, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{
-    self, Handover, hand_over, hand_over_plain, is_plain, share_root, view,
+    self, Handover, Root, hand_over, hand_over_plain, is_plain, share_root, view,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
-use crate::handover::{ConsumerRequest, Outcome, root, unordered};
+use crate::handover::{ConsumerRequest, Outcome, find_root, unordered};
 use crate::keepalive::{
     BorrowGuard, ContentsBorrow, ExportOwner, already_borrowed, attached::check_interpreter,
     borrow_contents, destructor,
@@ -197,12 +197,15 @@ fn export_shared<T: Exports>(
     }
     let mut kept = object.as_any().as_borrowed();
     if let (true, Ok(descriptor)) = (const { T::EXTRAS.transparent }, &mut described) {
-        // A guard borrows from the object, so the object itself must be kept alive unless its class is frozen.
-        let root = const { T::Frozen::FROZEN }.then(|| root(object.as_any(), descriptor));
-        if let Some(root) = root.flatten() {
-            kept = root;
-        } else if let Some(shared) = share_root(descriptor, sharing) {
-            return ControlFlow::Break(store_tensor(py, shared, other));
+        match find_root(descriptor) {
+            // A guard borrows from the object, so the object itself must be kept alive unless its class is frozen.
+            Some(Root::Owner(root)) if T::Frozen::FROZEN => kept = root.object(py),
+            Some(Root::Allocation) => {
+                if let Some(shared) = share_root(descriptor, sharing) {
+                    return ControlFlow::Break(store_tensor(py, shared, other));
+                }
+            }
+            _ => {}
         }
     }
     let owner = guard.into_owner(&kept);

@@ -185,16 +185,13 @@ impl Descriptor<'_> {
     }
 
     /// Describes a tensor that the descriptor owns.
-    pub(crate) fn of_owned_tensor(mut tensor: Managed) -> Result<Self, Error> {
-        let described = Descriptor {
-            source: DescriptionSource::Memory,
-            lifetime: PhantomData,
-            ..Descriptor::of_tensor_mut(&mut tensor)?
-        };
-        Ok(Self {
-            source: DescriptionSource::OwnedTensor(tensor),
-            ..described
-        })
+    pub(crate) fn of_owned_tensor(tensor: Managed) -> Result<Self, Error> {
+        let (view, source) = (tensor.view_inlined(), DescriptionSource::Memory);
+        let mut described = Self::without_axes(&tensor, &view, source);
+        described.dims.replace(view.shape, view.strides)?;
+        (described.read_only, described.access) = (tensor.is_read_only(), tensor.access());
+        described.source = DescriptionSource::OwnedTensor(tensor);
+        Ok(described)
     }
 
     /// The tensor that the descriptor owns, if there is one.
@@ -324,22 +321,41 @@ impl Descriptor<'_> {
 impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
-        let view = tensor.view_inlined();
-        let dims = ShapeStrides::new(view.shape, view.strides)?;
-        Ok(Self::of_view(tensor, &view, dims))
+        let (view, source) = (
+            tensor.view_inlined(),
+            DescriptionSource::BorrowedTensor(tensor),
+        );
+        let mut described = Self::without_axes(tensor, &view, source);
+        described.dims.replace(view.shape, view.strides)?;
+        Ok(described)
     }
 
-    /// Describes a view of an exported or imported tensor. `view` is that of the whole tensor, but for the address.
+    /// Describes an exported or imported tensor as seen through an exclusive reference.
+    pub(crate) fn of_tensor_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
+        let mut described = Self::of_tensor(tensor)?;
+        (described.read_only, described.access) = (tensor.is_read_only(), tensor.access());
+        Ok(described)
+    }
+
+    /// Describes a view of a tensor, as seen through a shared reference, but for its shape and strides. The caller writes these in
+    /// place: a list that is moved into a description is copied several times.
     #[inline(always)]
-    pub(super) fn of_view(tensor: &'a Managed, view: &TensorRef<'_>, dims: ShapeStrides) -> Self {
+    pub(super) fn without_axes(
+        tensor: &Managed,
+        view: &TensorRef<'_>,
+        source: DescriptionSource<'a>,
+    ) -> Self {
         let access = tensor.access();
         Self {
             data: view.data,
             byte_offset: view.byte_offset,
-            dims,
+            dims: ShapeStrides::EMPTY,
             dtype: view.dtype,
             device: view.device,
-            stream: tensor.owner_stream(),
+            stream: match view.device.device_type.stream_api() {
+                Some(_) => tensor.owner_stream(),
+                None => None,
+            },
             read_only: tensor.is_read_only_through_shared(view),
             access: if view.is_read_only() {
                 access.for_reading()
@@ -348,20 +364,10 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            source: DescriptionSource::BorrowedTensor(tensor),
+            source,
             allocation: None,
             lifetime: PhantomData,
         }
-    }
-
-    /// Describes an exported or imported tensor as seen through an exclusive reference.
-    pub(crate) fn of_tensor_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
-        let (read_only, access) = (tensor.view().is_read_only(), tensor.access());
-        Ok(Self {
-            read_only,
-            access,
-            ..Self::of_tensor(tensor)?
-        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`TensorSlice`]: a view of a tensor that is not exported yet, so it needs no export block.
 #![expect(unsafe_code, reason = "the caller has to pass the tensor of the slice")]
 
-use crate::describe::descriptor::offset_address;
+use crate::describe::descriptor::{DescriptionSource, offset_address};
 use crate::layout::{shape_strides::ShapeStrides, views::PickedView};
 use crate::{DataType, Descriptor, Device, Error, Managed, TensorRef, Version};
 
@@ -118,12 +118,15 @@ impl TensorSlice {
     ///
     /// The slice was selected from `tensor`, or from another slice of it.
     pub unsafe fn describe<'a>(&self, tensor: &'a Managed) -> Result<Descriptor<'a>, Error> {
-        let dims = ShapeStrides::new(self.dims.shape(), self.dims.strides())?;
         let view = TensorRef {
             data: self.data,
             byte_offset: self.byte_offset,
             ..tensor.view_inlined()
         };
-        Ok(Descriptor::of_view(tensor, &view, dims))
+        let source = DescriptionSource::BorrowedTensor(tensor);
+        let mut described = Descriptor::without_axes(tensor, &view, source);
+        let (shape, strides) = (self.dims.shape(), self.dims.strides());
+        described.dims.replace(shape, strides)?;
+        Ok(described)
     }
 }

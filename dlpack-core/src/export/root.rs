@@ -12,8 +12,9 @@ use core::sync::atomic::AtomicBool;
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{plan_export, transfer_path};
+use crate::export::recognize::owner_of;
 use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of};
-use crate::export::reexport::kept_by_known;
+use crate::export::reexport::{find_in_layers, kept_by_known};
 use crate::request::{Plan, plan::TransferPath};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
 
@@ -54,13 +55,16 @@ impl Drop for AllocationOwner {
 /// The shared allocation that a described tensor lies in, if there is one and it contains every item.
 #[inline]
 pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a SharedAllocation> {
-    let allocation = match described.allocation {
+    if let Some(allocation) = described.allocation {
         // SAFETY: `described.allocation` points to the handle in a buffer that is borrowed for `'a`.
-        Some(allocation) => Some(unsafe { allocation.as_ref() }),
-        // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
-        None => unsafe { kept_by_known::<AllocationOwner>(described, |form| DELETERS.get(form)) }
-            .map(|owner| &owner.0),
-    };
+        let allocation = unsafe { allocation.as_ref() };
+        // The loan of the buffer is that memory, and the description was checked against the loan.
+        debug_assert!(contains_items(allocation, described));
+        return Some(allocation);
+    }
+    // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
+    let owner = unsafe { kept_by_known::<AllocationOwner>(described, |form| DELETERS.get(form)) };
+    let allocation = owner.map(|owner| &owner.0);
     allocation.filter(|allocation| contains_items(allocation, described))
 }
 
@@ -71,6 +75,38 @@ fn contains_items(allocation: &SharedAllocation, described: &Descriptor<'_>) -> 
     described.device == Device::CPU
         && (described.read_only || !allocation.access().is_read_only())
         && described.lies_in(start, bytes)
+}
+
+/// What keeps the described memory alive, below all re-exports. An export that holds it need not hold the described tensor.
+#[derive(Debug)]
+pub enum Root<'a, O> {
+    /// An owner of the type that the caller looks for.
+    Owner(&'a O),
+    /// A shared allocation. [`share_root`] exports the tensor with the allocation as its owner, if that contains every item.
+    Allocation,
+}
+
+/// Finds the root of the described memory; `None` if the described tensor itself has to be kept.
+///
+/// # Safety
+///
+/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop. A tensor's owner type
+/// is recognised by the address of its deleter, and functions with equal code may share an address.
+#[must_use]
+pub unsafe fn find_root<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Option<Root<'a, O>> {
+    if described.allocation.is_some() {
+        return Some(Root::Allocation);
+    }
+    find_in_layers(described, |tensor| {
+        // SAFETY: same contract as this function's.
+        let owner = unsafe { owner_of(tensor, described, deleters_of::<O>) };
+        let allocation = || {
+            // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
+            unsafe { owner_of::<AllocationOwner>(tensor, described, |form| DELETERS.get(form)) }
+        };
+        let owner = owner.map(Root::Owner);
+        owner.or_else(|| allocation().map(|_| Root::Allocation))
+    })
 }
 
 /// Exports a described tensor that lies in a shared allocation, with the allocation as its only owner. `None` if the tensor

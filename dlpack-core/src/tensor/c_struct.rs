@@ -3,7 +3,7 @@
 
 use core::{ffi::c_void, ptr, ptr::NonNull};
 
-use crate::abi;
+use crate::{Version, abi};
 
 /// The C struct owned by a [`Managed`](crate::Managed). It is valid until it is released or ownership is given away.
 #[derive(Clone, Copy)]
@@ -67,18 +67,25 @@ impl PackedStruct {
         }
     }
 
-    /// The versioned struct, if it is one. It has a version and flags besides the tensor.
-    pub(super) fn as_versioned(&self) -> Option<&abi::DLManagedTensorVersioned> {
+    /// The tensor, the flags and the version. A legacy struct has no flags, which is as if all were 0, and no version.
+    #[inline(always)]
+    pub(super) fn fields(&self) -> (&abi::DLTensor, u64, Option<Version>) {
         match self.get() {
-            // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-            ManagedStruct::Versioned(tensor) => Some(unsafe { &*tensor.as_ptr() }),
-            ManagedStruct::Legacy(_) => None,
+            ManagedStruct::Versioned(tensor) => {
+                // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
+                let tensor = unsafe { &*tensor.as_ptr() };
+                (&tensor.dl_tensor, tensor.flags, Some(tensor.version.into()))
+            }
+            ManagedStruct::Legacy(tensor) => {
+                // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
+                (unsafe { &(*tensor.as_ptr()).dl_tensor }, 0, None)
+            }
         }
     }
 
     /// The flags; 0 for a legacy struct, which has none.
     pub(super) fn flags(&self) -> u64 {
-        self.as_versioned().map_or(0, |tensor| tensor.flags)
+        self.fields().1
     }
 
     /// The `manager_ctx` by which the producer finds the owner, and whether the struct has a deleter.

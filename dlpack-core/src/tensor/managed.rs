@@ -256,8 +256,13 @@ impl Managed {
 
     /// Whether the tensor is read-only or padded, for which the legacy struct has no flags.
     pub(crate) fn needs_flags(&self) -> bool {
-        let view = self.view();
-        view.is_read_only() || view.dtype().is_padded()
+        self.is_read_only() || self.view().dtype().is_padded()
+    }
+
+    /// Whether the tensor is read-only, as a legacy tensor always is.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let (_, flags, version) = self.tensor.fields();
+        flags & abi::DLPACK_FLAG_BITMASK_READ_ONLY != 0 || version.is_none()
     }
 
     /// Returns a view of the tensor: its shape, strides, dtype, device and elements.
@@ -276,18 +281,12 @@ impl Managed {
     /// Returns the [`view`](Self::view), and is inlined into the caller.
     #[inline(always)]
     pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
-        let tensor = self.tensor.dl_tensor();
+        let (tensor, flags, version) = self.tensor.fields();
         let shape = foreign::read_list(tensor.shape, tensor.ndim);
         let strides = match self.facts.computed_strides() {
             Some(computed) => computed,
             None => foreign::read_list(tensor.strides, tensor.ndim),
         };
-        let (flags, version) = (
-            self.tensor.flags(),
-            self.tensor
-                .as_versioned()
-                .map(|tensor| tensor.version.into()),
-        );
         let device = Device::from(tensor.device);
         let flag = |mask| flags & mask != 0;
         let mut view = TensorRef {
@@ -300,7 +299,7 @@ impl Managed {
                 flag(abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED),
             ),
             device,
-            read_only: flag(abi::DLPACK_FLAG_BITMASK_READ_ONLY) || version.is_none(),
+            read_only: self.is_read_only(),
             shared: self.access().is_shared() && device.device_type.is_host_readable(),
             copied: flag(abi::DLPACK_FLAG_BITMASK_IS_COPIED),
             version,

@@ -1,13 +1,13 @@
 //! The contents of a [`Tensor`]: an exported or imported tensor, or a slice of that of another `Tensor`.
 #![expect(unsafe_code, reason = "keeps the tensor of a slice or an array")]
 
-use dlpack_core::binding::{PickedView, TensorSlice};
+use dlpack_core::binding::{PickedView, Root, TensorSlice};
 use dlpack_core::{DLPack as _, Descriptor, Error, Managed, TensorRef};
 use pyo3::prelude::*;
 
 use crate::class::{array::numpy_of, tensor::Tensor};
 use crate::error::{OrRaise, Raised, raise_core_error};
-use crate::handover::root;
+use crate::handover::find_root;
 use crate::import::from_dlpack;
 use crate::keepalive::{ExceptionSafeTensor, ObjectGuard, attached, attached::check_interpreter};
 use crate::library::numpy::array_over_memory;
@@ -103,8 +103,13 @@ pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Boun
     let (py, object) = (tensor.py(), tensor.as_any());
     if let Ok(described) = tensor.get().contents().describe() {
         check_interpreter(py).or_fetch(py)?;
-        let kept = || root(object, &described);
-        let owner = || ObjectGuard::new((), &kept().unwrap_or_else(|| object.as_borrowed()));
+        let owner = || {
+            let kept = match find_root(&described) {
+                Some(Root::Owner(root)) => root.object(py),
+                _ => object.as_borrowed(),
+            };
+            ObjectGuard::new((), &kept)
+        };
         // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
         if let Some(array) = unsafe { array_over_memory(py, &described, owner) } {
             return array.or_fetch(py);
