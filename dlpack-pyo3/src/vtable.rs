@@ -57,15 +57,10 @@ pub(crate) struct Vtable {
     pub(crate) name: &'static str,
     pub(crate) class: fn(Python<'_>) -> *mut ffi::PyTypeObject,
     pub(crate) export: Export,
-    pub(crate) device: DeviceOf,
+    /// The device of an object, which the caller knows to be an instance of the class: the function [`find_device`], or the CPU if
+    /// the types of the class imply that.
+    pub(crate) device: unsafe fn(&Bound<'_, PyAny>) -> Result<Device, Raised>,
 }
-
-/// The device of an object of the class: the function [`device_of`] of that class, if its types do not imply the device.
-///
-/// # Safety
-///
-/// The object is an instance of the class.
-type DeviceOf = unsafe fn(&Bound<'_, PyAny>) -> Result<Device, Raised>;
 
 /// Exports an object of the class: the function [`export`] of that class.
 ///
@@ -92,7 +87,7 @@ impl Vtable {
                     if T::EXTRAS.facts.is_on_host() {
                         |_| Ok(Device::CPU)
                     } else {
-                        device_of::<T>
+                        find_device::<T>
                     }
                 },
             }
@@ -111,7 +106,7 @@ impl Vtable {
 /// # Safety
 ///
 /// The object is an instance of the class.
-unsafe fn device_of<T: Exports>(object: &Bound<'_, PyAny>) -> Result<Device, Raised> {
+unsafe fn find_device<T: Exports>(object: &Bound<'_, PyAny>) -> Result<Device, Raised> {
     // SAFETY: by this function's contract the object is a `T`.
     let object = unsafe { object.cast_unchecked::<T>() };
     // SAFETY: the guard outlives `value` and its description.
