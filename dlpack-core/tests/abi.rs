@@ -1,8 +1,8 @@
-//! `dlpack_core::abi` against the numbers of the real dlpack.h and against a C compiler (ABI-01 to ABI-12).
+//! Compares `dlpack_core::abi` with the numbers of the real dlpack.h and with a C compiler (ABI-01 to ABI-12).
 //!
-//! Three descriptions of the same ABI meet here: the Rust structs, `data/abi.json` (numbers taken from the
-//! real header), and `include/dlpack_core.h`, which a C compiler lays out for the platform at hand.
-//! What one of the first two has and the other has not is a failure.
+//! Three descriptions of the same ABI are compared: the Rust structs, `data/abi.json` (numbers taken from the real header), and
+//! `include/dlpack_core.h`, which a C compiler lays out for the current platform. An item that only one of the first two has is a
+//! failure.
 
 #![cfg_attr(
     target_os = "linux",
@@ -48,7 +48,7 @@ fn size_of_field<S, F>(_: fn(&S) -> &F) -> usize {
     size_of::<F>()
 }
 
-/// Pairs each Rust field with its C declaration; does not compile when a field of the struct is missing.
+/// Pairs each Rust field with its C declaration. Does not compile if a field of the struct is missing.
 macro_rules! structs {
     ($($name:ident { $($field:ident: $declaration:literal),+ $(,)? })+) => {
         fn structs() -> Vec<Struct> {
@@ -134,7 +134,7 @@ fn type_codes() -> Values {
     }
 }
 
-/// What the header's main branch has added since the release 1.3.
+/// Device types that the header's main branch has added since release 1.3.
 fn later_device_types() -> Values {
     values! { kDLTPU kDLTPUHost kDLAscend }
 }
@@ -176,7 +176,7 @@ fn declared<'a>(keyword: &'a str, ty: &'a str) -> impl Iterator<Item = &'static 
     })
 }
 
-/// The same with those that it lists for `constants!`.
+/// The names that `abi.rs` declares with the type `ty`, by `const` or in a list of `constants!`.
 fn constants(ty: &str) -> impl Iterator<Item = &'static str> {
     let start = format!("\nconstants! {{ {ty},");
     let lists = SOURCE.split(&*start).skip(1).collect::<Vec<_>>();
@@ -278,7 +278,7 @@ fn sized<T>(name: &str) -> (&str, (usize, usize)) {
     (name, (size_of::<T>(), align_of::<T>()))
 }
 
-/// ABI-02: no device type too few or too many, in the numbers or in the source.
+/// ABI-02: the crate has exactly the header's device types, in the numbers and in the source.
 #[test]
 fn device_types_are_those_of_the_header() {
     assert_eq!(device_types(), numbers(&spec()["enums"]["DLDeviceType"]));
@@ -305,7 +305,7 @@ fn type_codes_are_those_of_the_header() {
     assert_eq!(object(&spec()["enums"]).count(), 2);
 }
 
-/// ABI-09: the masks are 64 bits wide, whatever `1UL` is on this platform.
+/// ABI-09: the masks are 64 bits wide, whatever the width of `1UL` on this platform.
 #[test]
 fn flags_are_those_of_the_header() {
     assert_eq!(flags(), numbers(&spec()["flags"]));
@@ -351,7 +351,7 @@ fn names_are_those_of_the_protocol() {
     );
 }
 
-/// ABI-12: the struct of the unreleased draft can be neither named nor mistaken for ours.
+/// ABI-12: the struct of the unreleased draft does not exist, and no struct of ours can be mistaken for it.
 #[test]
 fn draft_structs_are_absent() {
     let draft = &spec()["draft_pr101_never_released"]["structs"];
@@ -443,7 +443,7 @@ fn by_value(values: Values) -> Vec<(String, u64)> {
     values
 }
 
-/// ABI-01 to ABI-09: what C code includes has the constants and fields of the Rust structs.
+/// ABI-01 to ABI-09: the header for C code has the constants and fields of the Rust structs.
 #[test]
 fn header_is_that_of_the_structs() {
     let generated = generated_header();
@@ -479,12 +479,12 @@ fn header_is_also_cpp() {
     }
 }
 
-/// The start of a program. The second inclusion declares nothing.
+/// The start of a program. It includes the header twice: the second inclusion declares nothing.
 fn header() -> String {
     format!("{HEADER}\n{HEADER}\n#include <stdio.h>\n")
 }
 
-/// Compiles C, or says that it cannot: no compiler is a skip, an error of the compiler is a failure.
+/// Compiles C code. `None` if this machine has no compiler; an error of the compiler fails the test.
 fn compile(name: &str, code: &str, options: &[&str]) -> Option<PathBuf> {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, output) = (directory.join(format!("{name}.c")), directory.join(name));
@@ -509,7 +509,7 @@ fn compile(name: &str, code: &str, options: &[&str]) -> Option<PathBuf> {
     }
 }
 
-/// ABI-01 to ABI-09 on the platform at hand, 32 bits included.
+/// ABI-01 to ABI-09 on the current platform, 32 bits included.
 #[test]
 fn layouts_are_those_of_the_c_compiler() {
     let mut expected = String::new();
@@ -543,7 +543,7 @@ fn layouts_are_those_of_the_c_compiler() {
     assert_eq!(String::from_utf8_lossy(&run.stdout), expected);
 }
 
-/// C that does not compile unless the layouts agree: better a message than a stray pointer at run time.
+/// C code that compiles only if the layouts agree, so that a difference is a message and not a stray pointer at run time.
 #[cfg(target_os = "linux")]
 fn same_layout() -> String {
     let mut c = String::new();
@@ -611,7 +611,7 @@ fn c_code_reads_our_structs_and_calls_our_functions() {
     ) -> c_int;
 
     unsafe extern "C" fn delete(this: *mut DLManagedTensorVersioned) {
-        // SAFETY: `take` passes on the pointer to the test's live, otherwise unused struct.
+        // SAFETY: `take` passes the pointer to the test's struct, which is live and not used otherwise.
         unsafe { (*this).deleter = None };
     }
     unsafe extern "C" fn allocate(
@@ -718,7 +718,8 @@ fn c_code_reads_our_structs_and_calls_our_functions() {
     assert_eq!(failed, 0, "the number of the step that failed in C");
 
     let mut seen = [0_u64; 16];
-    // SAFETY: a live struct, two of whose extents are read, and room for the 16 numbers that C writes.
+    // SAFETY: the struct is live, and its shape has the two entries that C reads; `seen` has space for the 16 numbers that C
+    // writes.
     let count = unsafe { take(&raw mut managed, seen.as_mut_ptr()) };
     assert_eq!(usize::try_from(count), Ok(seen.len()));
     let expected = [

@@ -1,9 +1,9 @@
-//! Typed arrays: what they read, write and cut is what plain arithmetic over indices says, whatever the strides.
+//! Typed arrays: reads, writes and views give the elements that plain arithmetic over indices gives, whatever the strides.
 
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "small numbers, and random ones of which a part will do"
+    reason = "small numbers, and random ones whose low bits are enough"
 )]
 
 mod dice;
@@ -21,7 +21,7 @@ static_assertions::assert_impl_all!(View<f32, [i64; 2]>: Send, Sync);
 static_assertions::assert_impl_all!(ViewMut<f32, Dims>: Send, Sync);
 static_assertions::assert_not_impl_any!(Array<f32, [i64; 2]>: Clone, Copy, Default);
 
-/// Memory, and a tensor in it: where each index leads was found in the simplest way.
+/// Memory and the description of a tensor in it; `places` computes where each index leads by plain arithmetic.
 #[derive(Debug)]
 struct Case {
     memory: Vec<u8>,
@@ -42,11 +42,11 @@ impl Case {
             .map(|_| dice.one_of(&[0, 1, 1, 2, 3, 3, 4, 5]))
             .collect();
         if dice.below(4) == 0 && rank > 0 && rank < 3 {
-            // Longer than what is read at a time.
+            // Longer than one batch of a read.
             shape[dice.below(rank)] = 600 + dice.below(1000);
         }
         shape.extend(trailing);
-        // Packed axes in some order, with gaps, some of them backwards.
+        // Contiguous axes in some order, with gaps, some of them reversed.
         let mut order: Vec<usize> = (0..rank).collect();
         if dice.below(2) == 0 {
             order.reverse();
@@ -96,12 +96,12 @@ impl Case {
         let shape: Vec<i64> = self.shape.iter().map(|&extent| extent as i64).collect();
         let data = self.memory.as_mut_ptr().wrapping_add(self.start);
         let foreign = Foreign::new(data, self.dtype, &shape).strides(&self.strides);
-        // SAFETY: all items lie in the memory, which outlives it.
+        // SAFETY: all items lie in `self.memory`, which outlives the tensor.
         let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         if self.shared { tensor.shared() } else { tensor }
     }
 
-    /// Where the items are, in row-major order.
+    /// The byte offset of every item, in row-major order.
     fn places(&self) -> Vec<usize> {
         let axes: Vec<_> = self
             .shape
@@ -137,8 +137,8 @@ fn places(start: usize, itemsize: usize, axes: &[(usize, i64)]) -> Vec<usize> {
         .collect()
 }
 
-/// Strides without gaps, but in any order of the axes and in any direction, where the last few are an element's own; the item
-/// whose index is zero everywhere, and the number of items.
+/// Strides without gaps, with the axes in any order and direction, except that the last `trailing` axes are those of an element.
+/// Also returns the index of the item whose indices are all zero, and the number of items.
 fn packed_in_some_order(
     dice: &mut Dice,
     shape: &[usize],
@@ -162,14 +162,14 @@ fn packed_in_some_order(
     (strides, if len == 0 { 0 } else { start }, len)
 }
 
-/// The bytes of elements.
+/// The bytes of the elements.
 fn bytes<T: Plain>(elements: &[T]) -> Vec<u8> {
-    // SAFETY: plain numbers are their bytes.
+    // SAFETY: a `Plain` type is initialised memory without padding.
     unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) }
         .to_vec()
 }
 
-/// That an array has these elements, by each way of asking.
+/// Asserts that an array has these elements, by each method that reads them.
 fn same<T: Plain + PartialEq + core::fmt::Debug, L: Rank>(array: &Array<T, L>, expected: &[u8]) {
     assert_eq!(array.len() * size_of::<T>(), expected.len());
     let elements = array.to_vec().unwrap();
@@ -269,7 +269,7 @@ fn reads<T: Plain + PartialEq + core::fmt::Debug>(
     );
     for axis in 0..rank {
         let extent = leading[axis].0;
-        // Nothing is outside.
+        // Indices outside of the axis.
         assert!(array.index(axis, extent).is_err());
         assert!(array.slice(axis, 0..extent + 1).is_err());
         let (from, to) = (dice.below(extent + 1), dice.below(extent + 1));
@@ -323,7 +323,7 @@ fn reads<T: Plain + PartialEq + core::fmt::Debug>(
         None => assert!(!inside),
     }
     assert!(array.get(&vec![0; rank + 1][..]).is_none());
-    // Another shape: the same elements, or none at all.
+    // A reshape has the same elements, or is refused.
     let len = array.len();
     for (rows, columns) in [(len, 1), (1, len), (2, len / 2), (len / 3, 3)] {
         if rows * columns == len {
@@ -348,7 +348,7 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
     let places = case.places();
     let tensor = case.tensor();
     let Ok(mut array) = ViewMut::<T, Dims>::new(tensor) else {
-        // Axes that interleave without meeting are taken for ones that meet.
+        // Axes that interleave without overlap are refused like axes that overlap.
         return;
     };
     let len = array.len();
@@ -391,7 +391,7 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
             put(&elements)
         }
         3 => {
-            // From an array of other strides.
+            // From an array with other strides.
             let shape: Vec<i64> = case.shape.iter().map(|&extent| extent as i64).collect();
             let (strides, start, len) = packed_in_some_order(dice, &case.shape, trailing.len());
             other = vec![0; (len + 1) * case.itemsize];
@@ -405,7 +405,7 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
             }
             let data = other.as_mut_ptr().wrapping_add(start * case.itemsize);
             let foreign = Foreign::new(data, dtype, &shape).strides(&strides);
-            // SAFETY: all items lie in the memory, which outlives it.
+            // SAFETY: all items lie in `other`, which outlives the tensor.
             let from = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
             array
                 .copy_from(&View::<T, Dims>::new(from).unwrap())
@@ -449,7 +449,7 @@ fn writes<T: Plain + PartialEq + core::fmt::Debug>(
     };
     drop(array);
     drop(other);
-    // Nothing else was touched.
+    // No other byte has changed.
     assert_eq!(case.memory, expected);
 }
 
@@ -461,7 +461,7 @@ fn cases() -> u64 {
 }
 
 #[test]
-fn reads_what_the_indices_say() {
+fn reads_agree_with_an_index_walk() {
     for seed in 0..cases() {
         let dice = &mut Dice(seed);
         match seed % 6 {
@@ -476,7 +476,7 @@ fn reads_what_the_indices_say() {
 }
 
 #[test]
-fn writes_what_the_indices_say() {
+fn writes_agree_with_an_index_walk() {
     for seed in 0..cases() {
         let dice = &mut Dice(seed);
         match seed % 5 {
@@ -494,12 +494,12 @@ fn foreign<T>(memory: &mut [T], dtype: DLDataType, shape: &[i64]) -> Foreign {
 }
 
 fn import(foreign: &Foreign) -> Managed {
-    // SAFETY: a good tensor, whose memory outlives it.
+    // SAFETY: a valid tensor, whose memory outlives it.
     unsafe { Managed::from_raw(foreign.versioned()) }.unwrap()
 }
 
 #[test]
-fn what_does_not_fit_is_given_back() {
+fn a_tensor_that_does_not_fit_is_returned_with_the_error() {
     let mut memory = [0.0_f32; 6];
     let tensor = foreign(&mut memory, F32, &[2, 3]);
     let deleted = tensor.deleted.clone();
@@ -544,7 +544,7 @@ fn gaps_in_an_element_are_refused() {
 }
 
 #[test]
-fn writing_needs_leave_and_places_of_their_own() {
+fn read_only_and_overlapping_tensors_are_not_writable() {
     let mut memory = [0.0_f32; 6];
     let mut readonly = foreign(&mut memory, F32, &[6]);
     readonly.flags = 1;
@@ -558,14 +558,14 @@ fn writing_needs_leave_and_places_of_their_own() {
         ViewMut::<f32, [i64; 2]>::new(import(&overlap)),
         Err(Error::Overlap { .. })
     ));
-    // An axis that is not walked does not matter.
+    // The stride of an axis of size 1 is never applied, so it cannot cause an overlap.
     let one = foreign(&mut memory, F32, &[1, 6]).strides(&[0, 1]);
     assert!(ViewMut::<f32, [i64; 2]>::new(import(&one)).is_ok());
 }
 
-/// Whatever byte lies there, a `bool` is one.
+/// Any byte but 0 is read as `true`.
 #[test]
-fn bools() {
+fn any_byte_but_zero_is_true() {
     let mut memory = [0_u8, 1, 2, 255, 0];
     let tensor = foreign(&mut memory, BOOL, &[5]);
     let flags = View::<bool, [i64; 1]>::new(import(&tensor).shared()).unwrap();
@@ -573,7 +573,7 @@ fn bools() {
     assert_eq!(flags.to_vec().unwrap(), expected);
     assert!(flags.iter().eq(expected));
     assert!(flags.at([3]));
-    // SAFETY: nobody writes.
+    // SAFETY: no other code writes the memory.
     let slice = unsafe { flags.as_slice_unchecked() };
     assert!(matches!(slice, Err(Error::NotBool { found: 2 })));
     drop(flags);
@@ -584,7 +584,7 @@ fn bools() {
 }
 
 #[test]
-fn slices_of_what_nobody_shares() {
+fn slices_need_memory_that_is_not_shared() {
     let mut array =
         ViewMut::<f32, [i64; 2]>::new(vec![[1.0_f32; 3]; 2].into_dlpack().unwrap()).unwrap();
     array.as_mut_slice().unwrap()[5] = 2.0;
@@ -600,15 +600,15 @@ fn slices_of_what_nobody_shares() {
     let shared = ViewMut::<f32, [i64; 1]>::new(vec![0.0_f32].into_dlpack().unwrap().shared());
     let mut shared = shared.unwrap();
     assert_eq!(shared.as_mut_slice(), Err(Error::MayChange));
-    // SAFETY: nobody else has the tensor.
+    // SAFETY: no other code has the tensor.
     let mut part = unsafe { shared.unshared_mut() };
     part.as_mut_slice().unwrap()[0] = 3.0;
     assert_eq!(shared.at([0]), 3.0);
 }
 
-/// Every view of shared memory is shared: no method that selects elements makes a plain slice possible.
+/// Every view of shared memory is shared: no method that selects elements allows a plain slice of it.
 #[test]
-fn parts_of_shared_memory_are_shared() {
+fn views_of_shared_memory_are_shared() {
     let tensor = || vec![[1.0_f32; 3]; 2].into_dlpack().unwrap();
     let is_shared = |array: &Array<f32, [i64; 1]>| {
         assert_eq!(array.len(), 3);
@@ -629,7 +629,7 @@ fn parts_of_shared_memory_are_shared() {
         let may_change = |array: &Array<f32, [i64; 2]>| array.as_slice() == Err(Error::MayChange);
         assert_eq!(may_change(&array.slice(0, 1..2).unwrap()), shared);
         assert_eq!(may_change(&array.permute(&[0, 1]).unwrap()), shared);
-        // Two transpositions restore the order, so only shared memory stands in the way of a slice.
+        // Two transpositions restore the order, so that only sharing prevents a slice.
         assert_eq!(may_change(&array.transpose().transpose()), shared);
 
         let mut array = ViewMut::<f32, [i64; 2]>::new(tensor()).unwrap();
@@ -648,7 +648,7 @@ fn parts_of_shared_memory_are_shared() {
     }
 }
 
-/// NumPy gives an axis of one element any stride; nothing is read by it.
+/// NumPy gives an axis of size 1 any stride; no read uses it.
 #[test]
 fn strides_of_axes_of_one_element_do_not_matter() {
     let mut memory = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0];
@@ -671,7 +671,7 @@ fn strides_of_axes_of_one_element_do_not_matter() {
     assert!(!array.is_contiguous());
 }
 
-/// An index takes away its own axis and no other, for every number of axes.
+/// An index removes its own axis and no other, for every number of axes.
 #[test]
 fn an_index_leaves_the_other_axes() {
     fn check<const N: usize, const LESS: usize>()
@@ -711,14 +711,14 @@ fn an_index_leaves_the_other_axes() {
 
 #[test]
 #[should_panic(expected = "index [2, 0] of an array of shape [2, 3]")]
-fn an_index_outside() {
+fn an_index_out_of_bounds_panics() {
     let array = View::<u8, [i64; 2]>::new(vec![[0_u8; 3]; 2].into_dlpack().unwrap()).unwrap();
     let _ = array.at([2, 0]);
 }
 
 #[cfg(feature = "ndarray")]
 #[test]
-fn ndarray_sees_the_same() {
+fn ndarray_views_have_the_same_elements() {
     for seed in 0..cases() / 4 {
         let mut case = Case::draw(&mut Dice(seed), dtype(1, 16, 1), &[], true);
         case.shared = false;
@@ -732,7 +732,7 @@ fn ndarray_sees_the_same() {
             Err(error) => assert!(matches!(error, Error::Misaligned { .. }), "{error}"),
         }
     }
-    // Nothing that ndarray would count as more than memory.
+    // No array whose size ndarray would count as more than the address space.
     let huge = foreign(&mut [0_u8; 1], U8, &[0, 1 << 40, 1 << 40]);
     let huge = View::<u8, [i64; 3]>::new(import(&huge)).unwrap();
     assert!(matches!(huge.as_ndarray(), Err(Error::TooLarge { .. })));
@@ -743,7 +743,7 @@ fn ndarray_sees_the_same() {
 
 #[cfg(feature = "nalgebra")]
 #[test]
-fn nalgebra_sees_the_same() {
+fn nalgebra_views_have_the_same_elements() {
     for seed in 0..cases() / 4 {
         let mut case = Case::draw(&mut Dice(seed), dtype(1, 16, 1), &[], true);
         case.shared = false;
@@ -767,7 +767,7 @@ fn nalgebra_sees_the_same() {
     }
 }
 
-/// The address of an empty array need not be aligned, as no element is read.
+/// The address of an empty array need not be aligned, because no element is read.
 #[test]
 fn an_empty_array_at_any_address_is_an_empty_slice() {
     let mut memory = [0_u8; 2];
@@ -790,9 +790,9 @@ fn with_strides(memory: &mut [u16], shape: &[i64], strides: &[i64]) -> Managed {
 /// The stride of an axis of one element is never applied, whatever it is: iterators of `nalgebra` stay inside the matrix.
 #[cfg(feature = "nalgebra")]
 #[test]
-fn nalgebra_steps_over_axes_of_one_element() {
+fn nalgebra_ignores_strides_of_axes_of_one_element() {
     for stride in [0, 1, 3, -1, -3, i64::MIN] {
-        // What lies behind the elements must be neither read nor written.
+        // The values after the elements must be neither read nor written.
         let mut memory = [1_u16, 2, 3, 90, 91, 92, 93];
         let mut row = with_strides(&mut memory, &[1, 3], &[stride, 1]);
         let view = View::<u16, [i64; 2]>::new(row).unwrap();
@@ -816,7 +816,8 @@ fn nalgebra_steps_over_axes_of_one_element() {
     }
 }
 
-/// Iterators of `nalgebra` would leave a matrix whose rows are all the same memory; one whose columns are they can step through.
+/// Iterators of `nalgebra` would leave a matrix whose rows are all the same memory, so it is refused. They stay inside one whose
+/// columns are all the same memory.
 #[cfg(feature = "nalgebra")]
 #[test]
 fn a_matrix_of_equal_rows_is_not_lent_to_nalgebra() {

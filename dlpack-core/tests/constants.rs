@@ -1,9 +1,12 @@
-//! What the compiler works out for each derived type, worked out at run time: facts, claims, names, axes, ways to export.
+//! What the compiler computes for each derived type, computed at run time: facts, assertions, names, axes, export functions.
 //!
-//! Where the compiler does it, a mistake is a build that fails or that passes; here it is a text that is compared.
+//! In a build, a mistake only shows as an error or the lack of one. Here it is a text to compare.
 
 #![cfg(feature = "derive")]
-#![expect(unsafe_code, reason = "lends memory of a device that is not there")]
+#![expect(
+    unsafe_code,
+    reason = "lends memory of a device that does not exist here"
+)]
 
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
@@ -19,16 +22,16 @@ use dlpack_core::{
 };
 
 const LIST: Facts = ElementOf::<f32>::FACTS;
-/// A list that a consumer must never write: not every byte is a `bool`.
+/// A list of `bool`, which a consumer must never write, because not every byte is a valid `bool`.
 const BOOLS: Facts = ElementOf::<bool>::FACTS;
 
-/// That `A` exports `f32`.
+/// Asserts that `A` exports `f32`.
 fn claim() -> ExportAssertion {
     ExportAssertion::new::<f32>("A", "f32")
 }
 
-/// What is said against a claim of a type that has these tensors, with the key `writable`.
-fn against(
+/// The error of an assertion about a type that has these tensors and the key `writable`.
+fn check_error(
     claim: &ExportAssertion,
     name: &str,
     facts: &[(&'static str, Facts)],
@@ -36,26 +39,28 @@ fn against(
     claim.check_export(name, &[kept(facts.to_vec())], true)
 }
 
-/// For ever, and where a search for leaks finds it.
+/// A static copy of the list. Its exposed address is kept, so that a leak check finds it.
 fn kept<T: Send>(list: Vec<T>) -> &'static [T] {
     static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
     let list = list.leak();
-    let mut kept = KEPT.lock().expect("nobody panics in here");
+    let mut kept = KEPT
+        .lock()
+        .expect("no thread panics while it holds the lock");
     kept.push(list.as_ptr().expose_provenance());
     list
 }
 
-/// Why the claim does not hold, without what the types say.
+/// Why the assertion fails, without the list of what the types have.
 fn refusal(claim: &ExportAssertion, facts: &Facts) -> String {
-    let text = against(claim, "", &[("", *facts)]);
+    let text = check_error(claim, "", &[("", *facts)]);
     let (why, _) = text.as_str().split_once("; its").unwrap_or_default();
     assert_eq!(text.is_empty(), why.is_empty());
     why.replace("`A` ", "")
 }
 
 #[test]
-fn claims_are_held_against_what_types_say() {
+fn assertions_are_compared_with_the_facts_of_the_type() {
     let holds = |claim: ExportAssertion, facts: Facts| assert_eq!(refusal(&claim, &facts), "");
     let vectors = ElementOf::<[f32; 3]>::FACTS;
     holds(claim(), LIST);
@@ -104,9 +109,10 @@ fn claims_are_held_against_what_types_say() {
     );
 }
 
-/// A `Vec` without a key: Python only reads it, and its owner writes.
+/// A `Vec` without a key: Python only reads it, and its owner writes it. An assertion that it is writable fails, and so does one
+/// that it is not.
 #[test]
-fn what_only_its_owner_writes_is_neither() {
+fn a_vec_can_be_asserted_neither_writable_nor_read_only() {
     let text = |claim: ExportAssertion, facts| {
         let group = kept(vec![("", facts)]);
         claim.check_export("", &[group], false).as_str().to_owned()
@@ -126,11 +132,11 @@ fn what_only_its_owner_writes_is_neither() {
     );
 }
 
-/// The second half of a refusal.
+/// The second half of an error lists what the types have.
 #[test]
-fn a_refusal_says_what_the_types_say() {
+fn an_error_lists_what_the_types_have() {
     let says = |facts: Facts| {
-        let text = against(&ExportAssertion::new::<i8>("A", "i8"), "", &[("", facts)]);
+        let text = check_error(&ExportAssertion::new::<i8>("A", "i8"), "", &[("", facts)]);
         text.as_str()
             .split_once("; its types say: ")
             .unwrap()
@@ -150,12 +156,12 @@ fn a_refusal_says_what_the_types_say() {
     );
 }
 
-/// What is too long is cut off, but not in the middle of a letter.
+/// A text that is too long is cut, but not inside a character.
 #[test]
-fn a_long_refusal_is_cut() {
+fn a_long_error_is_truncated_between_characters() {
     let text = |letter: &str| {
         let name = core::str::from_utf8(kept(letter.repeat(600).into_bytes())).expect("text");
-        let text = against(&ExportAssertion::new::<f64>(name, "f64"), "", &[("", LIST)]);
+        let text = check_error(&ExportAssertion::new::<f64>(name, "f64"), "", &[("", LIST)]);
         text.as_str().to_owned()
     };
     assert_eq!(text("x"), format!("`{}", "x".repeat(511)));
@@ -168,17 +174,17 @@ static GROUPS: [NamedFacts; 2] = [
 ];
 
 #[test]
-fn a_claim_finds_its_tensor() {
-    let against =
+fn an_assertion_finds_its_tensor_by_name() {
+    let check_error =
         |claim: ExportAssertion, name| claim.check_export(name, &GROUPS, true).as_str().to_owned();
-    assert_eq!(against(claim().with_rank(1), "a"), "");
-    assert_eq!(against(claim().with_rank(2), "ac"), "");
-    let why = against(claim(), "ab");
+    assert_eq!(check_error(claim().with_rank(1), "a"), "");
+    assert_eq!(check_error(claim().with_rank(2), "ac"), "");
+    let why = check_error(claim(), "ab");
     assert!(
         why.starts_with("`ab` of `A` does not export items of `f32`; "),
         "{why}"
     );
-    let why = against(claim(), "ad");
+    let why = check_error(claim(), "ad");
     assert_eq!(why, "`A` has no tensor `ad`; it has `a`, `ab`, `ac`");
 }
 
@@ -222,7 +228,7 @@ fn a_computed_tensor_is_not_lent_by_its_value() {
 }
 
 #[test]
-fn what_types_say_of_writing() {
+fn facts_about_writing() {
     assert!(LIST.is_on_host() && !LIST.dynamic_device().is_on_host());
     assert_eq!(
         ElementOf::<u8>::FACTS.elem(ElementOf::<[f32; 3]>::FACTS),
@@ -297,7 +303,7 @@ fn axes_of_arrays_and_of_fields() {
     assert_eq!(Axes::of_fields(&[three, square]).extents(), [12]);
 }
 
-/// Four bytes of eight belong to no scalar.
+/// Four of its eight bytes belong to no scalar.
 struct Padded(f32, u32);
 
 impl Homogeneous for Padded {
@@ -321,7 +327,7 @@ fn padding_is_no_part_of_an_element() {
 }
 
 #[test]
-fn ways_to_export_are_what_was_said() {
+fn extras_hold_what_was_set() {
     let nothing = Extras::<Vec<f32>>::NONE;
     assert!(!nothing.exclusive && nothing.share.is_none());
     assert!(nothing.exclusive().exclusive);
@@ -332,10 +338,10 @@ fn ways_to_export_are_what_was_said() {
     assert!(nothing().lists(false, |_| None).lists.is_none());
 }
 
-/// A type with short ways of its own, as the derive writes them for a class.
-struct Whole(SharedBuffer<u8>);
+/// A type with its own `share` function, as the derive writes it for a class.
+struct WithShare(SharedBuffer<u8>);
 
-impl DLPack for Whole {
+impl DLPack for WithShare {
     const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN).share(|this, request, other| {
         let request = request.expect("asked for");
         other.outcome = Some(Arc::new(this.0.clone()).to_dlpack_with(request));
@@ -366,19 +372,19 @@ struct Ordered {
     order: Order,
 }
 
-/// A type around another is exported by the ways of the other.
+/// A type with one field of a derived type is exported by the functions of that field.
 #[test]
-fn the_ways_of_a_field_are_those_of_the_struct() {
-    let whole = Whole(SharedBuffer::zeroed(3).unwrap());
+fn a_newtype_uses_the_export_functions_of_its_field() {
+    let whole = WithShare(SharedBuffer::zeroed(3).unwrap());
     let request = Some(&ExportRequest::versioned());
-    let route = || Probed::<Whole>::NEW.route();
+    let route = || Probed::<WithShare>::NEW.route();
     let described = whole.describe().unwrap();
     assert_eq!(
         (described.shape(), described.is_read_only()),
         (&[3][..], false)
     );
     let mut shared = Shared::default();
-    assert!(share_field::<Whole, _>(&whole, request, &mut shared, route()).is_none());
+    assert!(share_field::<WithShare, _>(&whole, request, &mut shared, route()).is_none());
     let shared = shared.outcome.expect("a clone").unwrap();
     assert_eq!(shared.view().as_ptr(), described.as_ptr());
     let around = Around(Kept {
@@ -391,7 +397,7 @@ fn the_ways_of_a_field_are_those_of_the_struct() {
     drop(kept);
     assert_eq!(Arc::strong_count(&around.0.values), 1);
 
-    // By address, if that is allowed and there is no request.
+    // By address, if `by_address` is set and there is no request.
     let mut shared = Shared {
         by_address: true,
         outcome: None,
@@ -413,16 +419,16 @@ fn the_ways_of_a_field_are_those_of_the_struct() {
     assert_eq!(order(&Order::F), Order::F);
 }
 
-/// An export without the value has no order where nobody asks, and so takes no driver.
+/// An export that is kept by its data, without the struct, makes no driver call if no stream is requested.
 #[test]
-fn nobody_asks_for_no_order() {
+fn an_unordered_export_needs_no_driver() {
     #[derive(Clone)]
     struct Elsewhere(Arc<()>);
 
     impl Buffer for Elsewhere {
         fn lend(&self) -> Loan<'_> {
             let start = core::ptr::without_provenance::<f32>(0x1000);
-            // SAFETY: nobody reads there.
+            // SAFETY: no code reads that memory.
             unsafe { Loan::from_raw_parts(start, 4, Device::cuda(0)) }
         }
     }
@@ -444,9 +450,9 @@ fn nobody_asks_for_no_order() {
     assert_eq!(Arc::strong_count(&memory.0), 2);
 }
 
-/// A list that was read already is read again.
+/// A list that was already read can be read again.
 #[test]
-fn lists_are_read_again() {
+fn a_list_can_be_read_twice() {
     let list = List(Dims::extents(&[4, 5]));
     assert_eq!(Dims::extents(&list).unwrap()[..], [4, 5]);
     assert_eq!(Dims::strides(&list).unwrap()[..], [4, 5]);

@@ -1,4 +1,4 @@
-//! Containers of other crates: the same memory, shape and strides as they say themselves, writable where they own it alone.
+//! Containers of other crates: an export has their memory, shape and strides, and is writable if the container is the only owner.
 
 #![cfg(any(
     feature = "derive",
@@ -9,7 +9,7 @@
 
 use dlpack_core::{DLPack, Managed};
 
-/// A tensor that reads as these elements, from this address on.
+/// Asserts that a tensor has these elements, from this address on.
 #[track_caller]
 fn shows<T: dlpack_core::element::Plain + PartialEq + core::fmt::Debug>(
     tensor: &Managed,
@@ -25,7 +25,7 @@ fn shows<T: dlpack_core::element::Plain + PartialEq + core::fmt::Debug>(
     assert_eq!(view.to_vec::<T>().unwrap(), elements);
 }
 
-/// That a container stays until the tensor goes, and goes with it.
+/// Asserts that a container lives as long as its tensor, and is dropped with it.
 #[cfg(feature = "derive")]
 macro_rules! dropped_once {
     ($container:ty, $value:expr) => {{
@@ -54,7 +54,7 @@ macro_rules! dropped_once {
             },
         ] {
             let tensor = owner().into_dlpack_with(&request).unwrap();
-            // A copy does not need its owner; a legacy tensor cannot say read-only, so it is one then.
+            // A copy does not need its owner. A legacy tensor cannot be marked read-only, so a read-only one is a copy.
             let copied = match tensor.view().version() {
                 Some(_) => tensor.view().is_copied(),
                 None => !writable,
@@ -88,7 +88,7 @@ mod ndarrays {
         Array::from_shape_vec(shape, (0..len).collect()).unwrap()
     }
 
-    /// Against the iterator of ndarray itself, and against the addresses of its elements.
+    /// Compares with ndarray's own iterator, and with the addresses of its elements.
     #[track_caller]
     fn agrees<D: Dimension + 'static>(array: Array<i32, D>) {
         let (shape, strides, address) = (
@@ -128,7 +128,7 @@ mod ndarrays {
     }
 
     #[test]
-    fn as_they_lie_in_memory() {
+    fn arrays_keep_memory_shape_and_strides() {
         agrees(counted((2, 3, 4)));
         agrees(counted((2, 3, 4)).reversed_axes());
         agrees(counted((2, 3, 4)).permuted_axes([1, 2, 0]));
@@ -177,7 +177,7 @@ mod ndarrays {
     }
 
     #[test]
-    fn numbers_at_a_glance() {
+    fn small_arrays_by_hand() {
         let array = array![[1, 2, 3], [4, 5, 6]].slice_move(s![..;-1, ..;2]);
         let address = array.as_ptr();
         let tensor = array.into_dlpack().unwrap();
@@ -187,7 +187,7 @@ mod ndarrays {
             (tensor.view().shape(), tensor.view().to_vec::<u8>()),
             (&[][..], Ok(vec![5]))
         );
-        // LAY-18 and a null address for what is empty.
+        // LAY-18: an empty tensor has a null address.
         let empty = Array2::<f32>::zeros((3, 0)).into_dlpack().unwrap();
         assert!(empty.view().as_ptr().is_null());
         assert_eq!(
@@ -196,9 +196,9 @@ mod ndarrays {
         );
     }
 
-    /// FLG-05: what others hold is read-only.
+    /// FLG-05: memory that other code may read is read-only.
     #[test]
-    fn who_may_write() {
+    fn arrays_with_other_users_are_read_only() {
         let owned = array![[1, 2], [3, 4]];
         assert!(owned.describe().unwrap().is_read_only());
         assert!(!owned.into_dlpack().unwrap().view().is_read_only());
@@ -237,7 +237,7 @@ mod ndarrays {
         for (row, column) in [(0, 0), (1, 1)] {
             let item = tensor.as_ptr().cast::<i32>().cast_mut();
             let item = item.wrapping_offset(3 * row - 2 * column);
-            // SAFETY: an item of the tensor, which is writable and borrowed by nobody else.
+            // SAFETY: an item of the tensor, which is writable and not borrowed elsewhere.
             unsafe { item.write(-7) };
         }
         drop(tensor);
@@ -245,7 +245,7 @@ mod ndarrays {
     }
 
     #[test]
-    fn elements_with_axes_of_their_own() {
+    fn elements_of_several_items() {
         let array = Array2::from_shape_fn((2, 3), |(i, j)| [i, j]).reversed_axes();
         let tensor = array.clone().into_dlpack().unwrap();
         assert_eq!(tensor.view().shape(), [3, 2, 2]);
@@ -289,7 +289,7 @@ mod ndarrays {
             points.slice_move(s![..;-1])
         );
 
-        // A clone of the array keeps the memory; the struct is free to go.
+        // A clone of the array keeps the memory, so the struct may be dropped.
         let shared = std::sync::Arc::new(Shared {
             points: ArcArray2::zeros((2, 3)),
         });
@@ -300,7 +300,7 @@ mod ndarrays {
         shows(&tensor, address, &[2, 3], &[3, 1], &[0.0; 6]);
     }
 
-    /// Own faults 4: what lies between the elements that the clone of an owner keeps is not kept by it.
+    /// Own faults 4: the clone of an owner does not keep the gaps between its elements.
     #[cfg(feature = "derive")]
     #[test]
     fn an_owner_keeps_no_gaps() {
@@ -316,7 +316,7 @@ mod ndarrays {
             i32::try_from(index).unwrap()
         }
 
-        /// Lends another column after it was cloned.
+        /// A clone of it lends another column.
         struct Column {
             lent: CowArray<'static, i32, Ix1>,
             cloned: ArrayView1<'static, i32>,
@@ -349,7 +349,7 @@ mod ndarrays {
             .to_dlpack()
         };
         let column = |at| TABLE.column(at);
-        // All its bytes lie between the first and the last that the clone keeps, and it keeps none of them.
+        // All bytes of the tensor lie between the first and the last that the clone keeps, and the clone keeps none of them.
         assert_eq!(
             export(column(1).slice_move(s![..2]), column(0)).unwrap_err(),
             Error::OwnerElsewhere
@@ -361,7 +361,7 @@ mod ndarrays {
         );
         let tensor = export(column(0), column(0)).unwrap();
         assert_eq!(tensor.view().to_vec::<i32>().unwrap(), [0, 3, 6]);
-        // Without gaps, every byte that is lent is kept.
+        // Without gaps, the clone keeps every byte that it lends.
         let row = |at| TABLE.row(at);
         let tensor = export(row(1).slice_move(s![..2]), row(1)).unwrap();
         assert_eq!(tensor.view().to_vec::<i32>().unwrap(), [3, 4]);
@@ -433,7 +433,7 @@ mod nalgebras {
     };
 
     #[test]
-    fn column_by_column() {
+    fn matrices_are_column_major() {
         let matrix = DMatrix::from_row_slice(2, 3, &[1, 2, 3, 4, 5, 6]);
         let address = matrix.as_ptr();
         let tensor = matrix.clone().into_dlpack().unwrap();
@@ -463,17 +463,17 @@ mod nalgebras {
     }
 
     #[test]
-    fn one_column_is_a_list() {
+    fn a_column_vector_has_one_axis() {
         let shape = |tensor: Result<Managed, Error>| tensor.unwrap().view().shape().to_vec();
         assert_eq!(shape(DVector::<f32>::zeros(4).into_dlpack()), [4]);
         assert_eq!(shape(Vector3::<f32>::zeros().into_dlpack()), [3]);
         assert_eq!(shape(Matrix3x1::<f32>::zeros().into_dlpack()), [3]);
         assert_eq!(shape(SMatrix::<f32, 1, 1>::zeros().into_dlpack()), [1]);
-        // One that happens to have one column, or has one row, is a matrix.
+        // A matrix that happens to have one column, or one row, has two axes.
         assert_eq!(shape(DMatrix::<f32>::zeros(4, 1).into_dlpack()), [4, 1]);
         assert_eq!(shape(RowDVector::<f32>::zeros(4).into_dlpack()), [1, 4]);
         assert_eq!(shape(RowVector3::<f32>::zeros().into_dlpack()), [1, 3]);
-        // Nothing at all is a shape too.
+        // Empty matrices.
         assert_eq!(shape(DMatrix::<f32>::zeros(0, 3).into_dlpack()), [0, 3]);
         assert_eq!(shape(DVector::<f32>::zeros(0).into_dlpack()), [0]);
         assert_eq!(
@@ -573,7 +573,7 @@ mod images {
     };
 
     #[test]
-    fn rows_columns_channels() {
+    fn images_have_rows_columns_channels() {
         let image = RgbImage::from_fn(3, 2, |x, y| {
             [u8::try_from(x).unwrap(), u8::try_from(y).unwrap(), 7].into()
         });
@@ -592,7 +592,7 @@ mod images {
             &[3, 4],
         );
 
-        // The memory may go on behind the image.
+        // The vector may be longer than the image.
         let long = GrayImage::from_raw(2, 2, (0..100).collect()).unwrap();
         let address = long.as_ptr();
         shows(
@@ -609,7 +609,7 @@ mod images {
     }
 
     #[test]
-    fn of_every_kind() {
+    fn images_of_every_pixel_type() {
         let kinds = [
             (DynamicImage::new_luma8(3, 2), DataType::U8, 1),
             (DynamicImage::new_luma_a8(3, 2), DataType::U8, 2),
@@ -718,7 +718,7 @@ mod images {
     }
 }
 
-/// What dereferences to a slice needs no feature.
+/// Types that dereference to a slice need no feature.
 #[cfg(feature = "derive")]
 mod slices {
     use super::*;
@@ -739,7 +739,7 @@ mod slices {
     }
 
     #[test]
-    fn bytes_are_shared_by_their_own_count() {
+    fn bytes_are_shared_by_their_reference_count() {
         let received = Arc::new(Received {
             data: Bytes::from(vec![7; 12]).slice(4..),
         });
@@ -757,7 +757,7 @@ mod slices {
     }
 
     #[test]
-    fn bytes_that_nobody_else_has_are_writable() {
+    fn bytes_with_one_owner_are_writable() {
         let sending = Sending {
             data: BytesMut::from(&[1, 2, 3][..]),
         };
@@ -804,12 +804,12 @@ mod slices {
 
     #[expect(
         unsafe_code,
-        reason = "a map of a file is a promise that nobody changes the file"
+        reason = "a map of a file requires that the file does not change"
     )]
     fn map(file: &std::fs::File) -> (memmap2::Mmap, memmap2::MmapMut) {
-        // SAFETY: the file is this test's, which does not write to it any more.
+        // SAFETY: the file belongs to this test, which no longer writes it.
         let map = unsafe { memmap2::Mmap::map(file) }.unwrap();
-        // SAFETY: as above; what is written here stays in this process.
+        // SAFETY: the file belongs to this test, which no longer writes it. Writes to this map stay in this process.
         let private = unsafe { memmap2::MmapOptions::new().map_copy(file) }.unwrap();
         (map, private)
     }

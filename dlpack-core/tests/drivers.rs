@@ -1,8 +1,8 @@
-//! Exports beside a driver that is real and finds no GPU, beside libraries that are none, and beside nothing at all.
+//! Exports with a real driver that finds no GPU, with libraries that are not drivers, and without any driver.
 //!
-//! Core looks for each driver once in a process, so that every case has a process of its own: this program again, with
-//! the case in its environment. The real libraries come with `cargo xtask test`, which says where they lie.
-//! What the loader says is that of the GNU system.
+//! Core looks for each driver once in a process. So every case runs in its own process: this program again, with the case in its
+//! environment. `cargo xtask test` installs the real libraries and names their paths. The expected messages of the loader are
+//! those of glibc.
 #![cfg(all(target_os = "linux", target_env = "gnu", feature = "std", not(miri)))]
 #![expect(
     unsafe_code,
@@ -22,19 +22,19 @@ use dlpack_core::{
 };
 use libloading::Library;
 
-/// What a process of its own does.
+/// The environment variable with the case that a child process runs.
 const CASE: &str = "DLPACK_TEST_CASE";
-/// What the tests know of the real libraries, and core never looks at.
+/// The environment variables with the paths of the real libraries. Core does not read them.
 const REAL: [&str; 2] = ["DLPACK_TEST_LIBCUDA", "DLPACK_TEST_LIBAMDHIP64"];
 
-/// An API, as these tests see it.
+/// A driver API and the variables that belong to it.
 #[derive(Clone, Copy)]
 struct Api {
     name: &'static str,
     device: Device,
-    /// What tells core which library to open.
+    /// The variable by which core chooses the library to open.
     variable: &'static str,
-    /// What tells us where the real one lies.
+    /// The variable with the path of the real library.
     real: &'static str,
 }
 
@@ -52,24 +52,24 @@ const HIP: Api = Api {
 };
 const BOTH: [Api; 2] = [CUDA, HIP];
 
-/// A tensor whose memory, so it says, is a GPU's.
+/// The owner of a tensor that claims to be in GPU memory.
 struct Owner {
     values: [f32; 4],
     device: Device,
     drops: Arc<AtomicUsize>,
 }
 
-/// Where `Owner` says that it is written.
+/// The stream on which `Owner` claims to be written.
 const WRITTEN_ON: usize = 0x1000;
 
 impl DLPack for Owner {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        // SAFETY: so many elements are there, and nobody reads memory of a GPU through the address.
+        // SAFETY: the four elements exist, and no code reads GPU memory through the address.
         let loan = unsafe { Loan::from_raw_parts(self.values.as_ptr(), 4, self.device) };
         if self.device == Device::CPU {
             return Parts::new().describe(loan);
         }
-        // SAFETY: no driver that gets this far finds a GPU, and so none uses it.
+        // SAFETY: a driver that finds a GPU would be needed to use the stream, and there is none.
         let stream = unsafe { StreamHandle::from_raw(WRITTEN_ON) };
         Parts::new().stream(stream).describe(loan)
     }
@@ -81,7 +81,7 @@ impl Drop for Owner {
     }
 }
 
-/// Exports to a consumer on `stream`: the outcome, and whether the owner is gone when the tensor is.
+/// Exports to a consumer on `stream`: the outcome, and whether the owner was dropped with the tensor.
 fn export(device: Device, request: ExportRequest) -> (Result<(), Error>, bool) {
     let drops = Arc::new(AtomicUsize::new(0));
     let owner = Owner {
@@ -100,19 +100,19 @@ fn on(stream: i64) -> ExportRequest {
     }
 }
 
-/// The body of every case; does nothing where no case is set.
+/// The body of every case. Does nothing if no case is set.
 #[test]
-fn inside_a_process_of_its_own() {
+fn run_case_in_child_process() {
     let Some(case) = std::env::var_os(CASE) else {
         return;
     };
     let api = BOTH.into_iter().find(|api| case == api.name).unwrap();
 
-    // STC-08: the producer's own stream needs no driver, and no order needs none either.
+    // STC-08: neither the producer's own stream nor an unordered request needs a driver.
     assert_eq!(export(api.device, on(0x1000)), (Ok(()), true));
     let (unordered, dropped) = export(api.device, on(-1));
     assert_eq!(unordered, Ok(()));
-    // ERR-11: what needs one fails, each time alike, and the owner is dropped.
+    // ERR-11: an export that needs a driver fails, each time with the same error, and the owner is dropped.
     let (outcome, gone) = export(api.device, on(0x2000));
     let error = outcome.expect_err("nothing can be ordered here");
     assert!(gone);
@@ -123,31 +123,31 @@ fn inside_a_process_of_its_own() {
         ..ExportRequest::versioned()
     };
     assert_eq!(export(api.device, to_host), (Err(error.clone()), true));
-    // What was exported without order is let go all the same, where nobody can have used it. Where there is a driver, others
-    // may know more of it than we do.
-    let nobody = matches!(
+    // The owner of an unordered export is released if no code can have used the GPU. With a driver, other code in the process may
+    // have used it.
+    let is_unused = matches!(
         error,
         Error::NoDriver { .. } | Error::DriverFailed { code: 100, .. }
     );
-    assert_eq!(dropped, nobody, "{error}");
-    assert_eq!(export(api.device, on(-1)), (Ok(()), nobody));
+    assert_eq!(dropped, is_unused, "{error}");
+    assert_eq!(export(api.device, on(-1)), (Ok(()), is_unused));
     let cpu = export(Device::CPU, ExportRequest::versioned());
     assert_eq!(cpu, (Ok(()), true));
     println!("SAYS {error}");
 }
 
-/// What an export says in a process for which the environment names this library, or none.
-fn says(api: Api, library: Option<&Path>) -> String {
+/// The error of an export in a process whose environment names this library, or none.
+fn error_of_export(api: Api, library: Option<&Path>) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "inside_a_process_of_its_own", "--nocapture"])
+        .args(["--exact", "run_case_in_child_process", "--nocapture"])
         .env(CASE, api.name);
     for api in BOTH {
         command.env_remove(api.variable);
     }
     if let Some(library) = library {
         command.env(api.variable, library);
-        // What it needs lies beside it.
+        // The libraries that it depends on are in the same folder.
         command.env("LD_LIBRARY_PATH", library.parent().unwrap());
     }
     let ended = command.output().unwrap();
@@ -165,11 +165,11 @@ fn says(api: Api, library: Option<&Path>) -> String {
 }
 
 #[test]
-fn a_library_that_is_not_there() {
+fn a_missing_library() {
     for api in BOTH {
         let path = std::env::temp_dir().join("no-such-library.so");
         assert_eq!(
-            says(api, Some(&path)),
+            error_of_export(api, Some(&path)),
             format!(
                 "{} is needed, but could not be loaded: {path}: cannot open shared object file: No such file or directory",
                 api.name,
@@ -189,7 +189,7 @@ fn a_file_that_is_no_library() {
     .unwrap();
     for api in BOTH {
         assert_eq!(
-            says(api, Some(&path)),
+            error_of_export(api, Some(&path)),
             format!(
                 "{} is needed, but could not be loaded: {}: invalid ELF header",
                 api.name,
@@ -200,18 +200,18 @@ fn a_file_that_is_no_library() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// A library of the system has none of the functions; the first that core looks for is named.
+/// A library of the system has none of the functions; the error names the first that core looks for.
 #[test]
-fn a_library_of_something_else() {
+fn a_library_without_driver_functions() {
     for (api, first) in [(CUDA, "cuInit"), (HIP, "hipInit")] {
         assert_eq!(
-            says(api, Some(Path::new("libm.so.6"))),
+            error_of_export(api, Some(Path::new("libm.so.6"))),
             format!("libm.so.6 has no function `{first}`: it is too old, or not a driver")
         );
     }
 }
 
-/// What most users' machines look like. A machine with a driver says something else, and so does not count.
+/// Most users' machines have no driver. On a machine with one the error differs, and the test is skipped.
 #[test]
 fn a_machine_without_drivers() {
     for (api, names) in [
@@ -239,18 +239,18 @@ fn a_machine_without_drivers() {
             text
         });
         assert_eq!(
-            says(api, None),
+            error_of_export(api, None),
             format!("{} is needed, but could not be loaded: {tried}", api.name)
         );
     }
 }
 
-/// Where the real library lies, if somebody has said so.
+/// The path of the real library, if the environment names it.
 fn real(api: Api) -> Option<PathBuf> {
     let path = std::env::var_os(api.real).map(PathBuf::from);
     if path.is_none() {
         println!(
-            "SKIPPED: {} says nothing of a real {}; `cargo xtask test` fetches one",
+            "SKIPPED: {} error_of_export nothing of a real {}; `cargo xtask test` fetches one",
             api.real, api.name
         );
     }
@@ -258,11 +258,11 @@ fn real(api: Api) -> Option<PathBuf> {
 }
 
 fn load(name: impl AsRef<OsStr>) -> Option<Library> {
-    // SAFETY: a driver, and what it needs, does nothing when it is loaded.
+    // SAFETY: the initialisers of a driver and of its dependencies have no requirements.
     unsafe { Library::new(name.as_ref()) }.ok()
 }
 
-/// Opens a library whose needs lie beside it, which only the environment of a new process can say otherwise.
+/// Opens a library and, before it, its dependencies in the same folder: the search path of this process cannot be changed.
 fn open(path: &Path) -> Library {
     let mut left: Vec<PathBuf> = std::fs::read_dir(path.parent().unwrap())
         .unwrap()
@@ -275,15 +275,15 @@ fn open(path: &Path) -> Library {
             return library;
         }
         let before = left.len();
-        // A library that is loaded is found by its name from then on.
+        // A loaded library is found by its name from then on.
         left.retain(|beside| load(beside).map(core::mem::forget).is_none());
         assert!(left.len() < before, "{} cannot be loaded", path.display());
     }
 }
 
-/// Every entry point of core's tables is in the real library, by exactly that name.
+/// The real library has every entry point of core's tables, by exactly that name.
 #[test]
-fn every_entry_point_is_there() {
+fn real_libraries_have_every_entry_point() {
     for (api, least) in [(CUDA, 20), (HIP, 18)] {
         let own: Vec<_> = ENTRY_POINTS
             .iter()
@@ -294,7 +294,7 @@ fn every_entry_point_is_there() {
         let library = open(&path);
         let mut absent = Vec::new();
         for (_, symbol, required) in own {
-            // SAFETY: it is only looked for.
+            // SAFETY: the symbol is looked up and not called.
             let found = unsafe { library.get::<unsafe extern "C" fn()>(symbol.as_bytes()) };
             match (found.is_ok(), required) {
                 (true, _) => {}
@@ -303,14 +303,14 @@ fn every_entry_point_is_there() {
             }
         }
         assert!(absent.is_empty(), "{}: {absent:?}", path.display());
-        // The names above would be found in anything if this were.
-        // SAFETY: as above.
+        // If this name were found, the lookups above would prove nothing.
+        // SAFETY: the symbol is looked up and not called.
         let none = unsafe { library.get::<unsafe extern "C" fn()>(b"cuNoSuchFunction") };
         assert!(none.is_err());
     }
 }
 
-/// A file that NVIDIA's library makes for the administrator where it is missing, and that leads nowhere here.
+/// A device file that NVIDIA's library creates if it is missing. Without a GPU it leads nowhere, so the test removes it.
 struct Node {
     was_there: bool,
 }
@@ -328,13 +328,13 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         if !self.was_there {
-            // Nobody else makes it either.
+            // No other code created it.
             let _ = std::fs::remove_file(Self::PATH);
         }
     }
 }
 
-/// The real libraries load, find no GPU, and say so.
+/// The real libraries load, find no GPU, and report it.
 #[test]
 fn a_driver_without_a_gpu() {
     let _node = Node::watch();
@@ -358,7 +358,7 @@ fn a_driver_without_a_gpu() {
             continue;
         }
         let Some(path) = real(api) else { continue };
-        let said = says(api, Some(&path));
+        let said = error_of_export(api, Some(&path));
         assert!(wanted.contains(&&*said), "{said}");
     }
 }

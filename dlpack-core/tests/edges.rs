@@ -1,8 +1,8 @@
-//! What no other test noticed when it was broken on purpose, one planted bug at a time (`cargo xtask mutants core`).
+//! Cases in which a planted bug was not noticed by any other test (`cargo xtask mutants core`).
 
 #![expect(
     unsafe_code,
-    reason = "makes foreign tensors by hand, and loans of addresses that nobody reads"
+    reason = "makes foreign tensors by hand, and loans of addresses that are not read"
 )]
 
 mod made;
@@ -26,18 +26,18 @@ const U32: dlpack_core::abi::DLDataType = dtype(1, 32, 1);
 const U64: dlpack_core::abi::DLDataType = dtype(1, 64, 1);
 const F4: dlpack_core::abi::DLDataType = dtype(17, 4, 1);
 
-/// Imports a tensor whose lists are as long as it says; what it holds outlives it, or is never read.
+/// Imports a tensor whose shape and strides have the length that it says. Its memory outlives it, or is not read.
 fn import(foreign: &Foreign) -> Result<Managed, Error> {
-    // SAFETY: as said above.
+    // SAFETY: shape and strides are valid; all callers keep the memory, or do not read it.
     unsafe { Managed::from_raw(foreign.versioned()) }
 }
 
-/// An address at which nothing lies.
+/// An address without memory.
 fn nowhere(address: usize) -> *mut u8 {
     without_provenance_mut(address)
 }
 
-/// LAY-22: items may lie up to the first and to the last address that there is, and no further.
+/// LAY-22: items may reach the first and the last address of the address space, and no further.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn the_first_and_the_last_address_are_the_limit() {
@@ -50,7 +50,7 @@ fn the_first_and_the_last_address_are_the_limit() {
         assert_eq!(foreign.deleted.times(), 1);
         found.is_ok()
     };
-    // Downwards to address 0.
+    // Down to address 0.
     for (dtype, bytes) in [(U8, 1), (I32, 4)] {
         let items = 64 / i64::from(bytes);
         assert!(fits(64, 0, dtype, &[items + 1], &[-1]));
@@ -58,7 +58,7 @@ fn the_first_and_the_last_address_are_the_limit() {
         assert!(fits(32, 32, dtype, &[items + 1], &[-1]));
         assert!(!fits(32, 32, dtype, &[items + 2], &[-1]));
     }
-    // Upwards to the last one.
+    // Up to the last address.
     let last = usize::MAX - 15;
     for (dtype, items) in [(U8, 15), (I32, 3), (F4, 30)] {
         assert!(fits(last, 0, dtype, &[items], &[1]), "{dtype:?}");
@@ -66,13 +66,13 @@ fn the_first_and_the_last_address_are_the_limit() {
         assert!(fits(last - 16, 16, dtype, &[items], &[1]), "{dtype:?}");
         assert!(!fits(last - 16, 16, dtype, &[items + 1], &[1]), "{dtype:?}");
     }
-    // Both ways together they take no more than one allocation can be.
+    // In both directions together they span at most the size of one allocation.
     let (middle, far) = (1 << 63, 1 << 62);
     assert!(fits(middle, 0, U8, &[2, 2], &[far / 2, -far / 2]));
     assert!(!fits(middle, 0, U8, &[2, 2], &[far, -far]));
 }
 
-/// What a foreign producer shares is read and written in words of any size, wherever it lies.
+/// Shared memory of a foreign producer is read and written in words of any size, whatever its alignment.
 #[test]
 fn shared_foreign_memory_of_any_alignment() {
     fn adopted<T: Plain + Copy + PartialEq + Debug>(
@@ -93,7 +93,7 @@ fn shared_foreign_memory_of_any_alignment() {
     adopted([1_u64, 2, 3], U64);
     adopted([1.5_f32, 2.5, 3.5], F32);
 
-    // The least aligned place of each kind: read byte by byte, or in halves.
+    // At the least aligned address of each kind, the value is read by bytes or by halves.
     let mut memory = [0_u64; 4];
     let start: *mut u8 = memory.as_mut_ptr().cast();
     for (address, value) in (0..32_u8).enumerate() {
@@ -122,9 +122,9 @@ struct Narrowed {
     words: SharedBuffer<u32>,
 }
 
-/// Own faults 16: what is shared as words of 4 bytes is read, adopted and copied as bytes, too.
+/// Own faults 16: memory that is shared in words of 4 bytes is also read, adopted and copied as bytes.
 #[test]
-fn shared_words_are_read_in_part() {
+fn shared_words_are_read_as_bytes() {
     let words = SharedBuffer::copied_from(&[1_u32.to_le(), 2_u32.to_le()]).unwrap();
     let bytes = [1, 0, 0, 0, 2, 0, 0, 0];
     let narrowed = Arc::new(Narrowed { words });
@@ -147,21 +147,21 @@ struct Truths {
     bytes: Vec<u8>,
 }
 
-/// DTY-02: bytes that are lent as something else are looked at before they are called `bool`.
+/// DTY-02: bytes are reinterpreted as `bool` only after each was checked.
 #[test]
-fn bytes_are_bools_only_if_they_are() {
+fn only_valid_bytes_are_reinterpreted_as_bools() {
     assert!(Truths { bytes: vec![0, 1] }.describe().is_ok());
     let error = Truths { bytes: vec![0, 7] }.describe().map(drop);
     assert_eq!(error, Err(Error::NotBool { found: 7 }));
 }
 
-/// Loans and annotations that name a stream name the same one.
+/// A loan and an annotation must name the same stream.
 #[test]
-fn two_streams_for_one_memory() {
-    // SAFETY: nobody asks a driver for them.
+fn a_loan_and_its_annotation_name_one_stream() {
+    // SAFETY: no driver gets the handles.
     let [one, other] = [0x1000, 0x2000].map(|handle| unsafe { StreamHandle::from_raw(handle) });
     let described = |given| {
-        // SAFETY: nobody reads it.
+        // SAFETY: no code reads the memory.
         let loan = unsafe { Loan::from_raw_parts(nowhere(256).cast::<f32>(), 4, Device::cuda(0)) };
         let described = Parts::new().stream(given).describe(loan.with_stream(one));
         described.map(|described| described.stream() == Some(one.into()))
@@ -173,10 +173,10 @@ fn two_streams_for_one_memory() {
         given: 0x2000,
     };
     assert_eq!(error, expected);
-    // SAFETY: as above.
+    // SAFETY: no driver gets the context.
     let in_context = |context| unsafe { one.in_context(context) };
     let described = |data, given| {
-        // SAFETY: nobody reads it.
+        // SAFETY: no code reads the memory.
         let loan = unsafe { Loan::from_raw_parts(nowhere(256).cast::<f32>(), 4, Device::cuda(0)) };
         Parts::new()
             .stream(given)
@@ -187,7 +187,7 @@ fn two_streams_for_one_memory() {
     assert!(described(in_context(0x9000), in_context(0x8000)).is_err());
 }
 
-/// A list that says itself how it lies: two rows of three.
+/// A list with its own layout: two rows of three.
 struct Rows(Vec<u8>);
 
 impl Buffer for Rows {
@@ -200,9 +200,9 @@ impl Buffer for Rows {
 #[dlpack(shape = [_, 4])]
 struct WiderRows(#[dlpack(data)] Rows);
 
-/// What an annotation says of data that knows its layout is the same, or an error with both.
+/// An annotation of data that has its own layout must repeat that layout; if it does not, the error contains both.
 #[test]
-fn a_layout_is_said_twice() {
+fn an_annotation_must_repeat_the_layout_of_its_data() {
     let rows = Rows(vec![0; 6]);
     let what = |parts: Parts<'static>| match parts.describe(rows.lend()) {
         Err(Error::LayoutConflict { what, data, given }) => Some((what, data, given)),
@@ -227,7 +227,7 @@ fn a_layout_is_said_twice() {
     assert_eq!(error, expected);
 }
 
-/// What a clone of a `Turncoat` does not do as its original did.
+/// How a clone of a `Turncoat` differs from its original.
 #[derive(Clone, Copy)]
 enum Turn {
     Nothing,
@@ -261,11 +261,11 @@ impl Buffer for Turncoat {
             Turn::Nothing
         };
         let (start, len) = (self.memory.as_ptr(), self.memory.len());
-        // SAFETY: the handle keeps the memory, and nobody asks a driver for it.
+        // SAFETY: the handle keeps the memory, and no driver gets its address.
         let reading = |device| unsafe { Loan::from_raw_parts(start, len, device) };
-        // SAFETY: as above; nobody writes it otherwise.
+        // SAFETY: the handle keeps the memory, which is accessed only through the loan, and no driver gets its address.
         let writing = |device| unsafe { Loan::from_raw_parts_mut(start, len, device) };
-        // SAFETY: as above.
+        // SAFETY: no driver gets the handle.
         let stream = |handle| unsafe { StreamHandle::from_raw(handle) };
         match turn {
             Turn::Nothing => writing(self.device).with_stream(stream(0x1000)),
@@ -284,7 +284,7 @@ struct Turning {
 
 /// Own faults 4: a clone that lends less than the original did cannot keep the tensor.
 #[test]
-fn a_clone_keeps_what_it_lends() {
+fn a_clone_must_lend_what_its_original_lent() {
     let shared = |turn, device| {
         let memory = SharedBuffer::zeroed(4).unwrap();
         let has_turned = false;
@@ -301,12 +301,12 @@ fn a_clone_keeps_what_it_lends() {
     assert_eq!(shared(Turn::Nothing, Device::CPU), Ok(()));
     assert_eq!(shared(Turn::Writing, Device::CPU), elsewhere);
     assert_eq!(shared(Turn::Device, Device::CPU), elsewhere);
-    // Where there are no streams, it does not matter which is named.
+    // Without streams on the device, it does not matter which stream is named.
     assert_eq!(shared(Turn::Stream, Device::CPU), Ok(()));
     assert_eq!(shared(Turn::Stream, Device::cuda(0)), elsewhere);
 }
 
-/// The numbers in an error are those that the user wrote, or what came of them.
+/// The numbers in an error are those that the user wrote, or those that the rules computed from them.
 #[test]
 fn errors_name_the_right_numbers() {
     let bytes = [0_u8; 4];
@@ -358,9 +358,9 @@ fn errors_name_the_right_numbers() {
     );
 }
 
-/// An empty tensor has no address that could be misaligned.
+/// An empty tensor has no address, so it cannot be misaligned.
 #[test]
-fn nothing_is_aligned() {
+fn an_empty_tensor_is_aligned_at_any_address() {
     let empty = Foreign::new(nowhere(1), I32, &[0]);
     let tensor = import(&empty).unwrap();
     assert_eq!(tensor.view().as_slice::<i32>(), Ok(&[][..]));
@@ -382,9 +382,9 @@ struct Frame {
     layout: Layout<2>,
 }
 
-/// The short ways say what the long one says.
+/// Descriptions that skip the general path have the same result.
 #[test]
-fn short_ways_are_taken_and_say_the_same() {
+fn fast_paths_describe_the_same_tensor() {
     let deep = Deep {
         items: vec![0; 128],
         dims: [2; 7],
@@ -409,26 +409,26 @@ fn short_ways_are_taken_and_say_the_same() {
 
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: three items of a static.
+    // SAFETY: the pointer is that of the three items of a static.
     unsafe(data = self.0, len = 3)
 )]
 struct Constant(*const u16);
 
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: as above.
+    // SAFETY: the pointer is that of the three items of a static.
     unsafe(data = self.0, len = 3)
 )]
 struct Unique(NonNull<u16>);
 
-// SAFETY: the memory below is a static.
+// SAFETY: the pointer is that of an immutable static.
 unsafe impl Send for Constant {}
-// SAFETY: as above.
+// SAFETY: the pointer is that of an immutable static.
 unsafe impl Send for Unique {}
 
-/// Any kind of pointer is the address.
+/// `unsafe(data = ..)` accepts any kind of pointer.
 #[test]
-fn every_pointer_is_an_address() {
+fn every_kind_of_pointer_is_accepted() {
     static ITEMS: [u16; 3] = [1, 2, 3];
     let constant = Constant(ITEMS.as_ptr()).into_dlpack().unwrap();
     assert_eq!(constant.view().to_vec::<u16>().unwrap(), ITEMS);
@@ -438,7 +438,8 @@ fn every_pointer_is_an_address() {
     assert_eq!(unique, Ok(ITEMS.as_ptr().cast()));
 }
 
-/// CPY-14, and more where it pays; LAY-01: as many axes as a tensor can have; all may write.
+/// CPY-14: new memory is aligned, to a huge page if it is large. LAY-01: it has up to the largest number of axes, and is
+/// writable.
 #[test]
 fn new_memory() {
     let big = Managed::zeroed(&[40 << 20], DataType::U8).unwrap();
@@ -451,22 +452,22 @@ fn new_memory() {
     assert!(!shared.to_dlpack().unwrap().view().is_read_only());
 }
 
-/// What a tensor says of its memory goes with it from hand to hand.
+/// The flags of a tensor survive sharing and re-exports.
 #[test]
-fn a_tensor_in_other_hands() {
-    // What is ours alone may be shared; what is read only stays as it is.
+fn flags_survive_reexports() {
+    // A tensor with no other user may be shared. A read-only tensor does not change.
     let shared = vec![1_u8].into_dlpack().unwrap().shared();
     assert_eq!(shared.view().as_slice::<u8>(), Err(Error::MayChange));
     let read_only = Arc::new(vec![1_u8]).to_dlpack().unwrap().shared();
     assert_eq!(read_only.view().as_slice::<u8>(), Ok(&[1][..]));
 
-    // A versioned tensor is exported as it is, and a foreign one in the legacy struct is wrapped.
+    // A versioned tensor is re-exported without a new struct; a foreign legacy tensor is wrapped.
     let start = vec![1_u8].into_dlpack().unwrap().into_raw();
-    // SAFETY: given up right here.
+    // SAFETY: `into_raw` just returned the pointer, and this is its only use.
     let again = unsafe { Managed::from_raw(start) }.unwrap();
     let again = again.into_dlpack().unwrap().into_raw();
     assert_eq!(again, start);
-    // SAFETY: as above.
+    // SAFETY: `into_raw` returned the pointer, and this is its only use.
     drop(unsafe { Managed::from_raw(again) });
 
     let mut memory = [1_u8, 2];
@@ -474,9 +475,9 @@ fn a_tensor_in_other_hands() {
     for device_type in [DeviceType::CPU, DeviceType::CUDA] {
         foreign.device.device_type = device_type.0;
         let before = foreign.deleted.times();
-        // Of its stream nothing is known, and no driver is asked.
+        // Its stream is unknown, so no driver is called.
         let raw = import(&foreign).unwrap().into_legacy().unwrap();
-        // SAFETY: given up right here.
+        // SAFETY: `into_legacy` just returned the pointer, and this is its only use.
         drop(unsafe { Managed::from_legacy(raw) });
         assert_eq!(foreign.deleted.times(), before + 1);
     }
@@ -492,9 +493,9 @@ impl DLPack for Strict {
     }
 }
 
-/// FLG-04: what is said of legacy consumers holds for copies too, once they are shared.
+/// FLG-04: the policy for legacy consumers also holds for a copy that is shared again.
 #[test]
-fn a_policy_goes_with_the_copy() {
+fn a_copy_keeps_the_legacy_policy() {
     let copy = ExportRequest {
         copy: Some(true),
         ..ExportRequest::versioned()
@@ -510,7 +511,7 @@ enum Pairs {
     Numbers(Vec<i32>),
 }
 
-/// A type that says nothing of what fits it: it takes all there is.
+/// A type that does not declare what fits it accepts any tensor.
 #[derive(PartialEq, Debug)]
 struct Anything;
 
@@ -536,9 +537,9 @@ struct Bytewise {
     strides: [i64; 2],
 }
 
-/// The way back into every kind of list, and into the variant that fits.
+/// Imports into every kind of list, and into the variant that fits.
 #[test]
-fn ways_back() {
+fn imports_into_lists_and_variants() {
     let tensor = || vec![1_i32, 2].into_dlpack().unwrap();
     assert_eq!(*Box::<[i32]>::from_dlpack(tensor()).unwrap(), [1, 2]);
     assert_eq!(*Arc::<[i32]>::from_dlpack(tensor()).unwrap(), [1, 2]);
@@ -555,9 +556,9 @@ fn ways_back() {
     assert_eq!(found.pairs.to_vec(), [[1, 2]; 12]);
 }
 
-/// Column-major is what has the strides of it, axes of one element apart.
+/// A tensor is column-major if it has those strides, except for axes of size 1.
 #[test]
-fn which_order_a_tensor_has() {
+fn the_order_follows_from_the_strides() {
     let column_major = |shape: [usize; 3], strides: [i64; 3]| {
         struct Lent(Vec<u8>, [usize; 3], [i64; 3]);
         impl DLPack for Lent {
@@ -575,7 +576,7 @@ fn which_order_a_tensor_has() {
     assert!(!column_major([3, 2, 4], [1, 2, 6]));
 }
 
-/// What is printed in errors and by `{:?}`.
+/// The text of errors and of `{:?}`.
 #[test]
 fn everything_can_be_printed() {
     assert_eq!(
@@ -605,7 +606,7 @@ fn everything_can_be_printed() {
     assert!(format!("{tensor:?}").starts_with("Managed("));
 }
 
-/// A data type tells what it is made of, and an order what it is.
+/// The getters of data types and orders.
 #[test]
 fn types_and_orders_by_value() {
     let dtype = DataType::new(2, 16, 3);
@@ -617,7 +618,7 @@ fn types_and_orders_by_value() {
     );
 }
 
-/// Elements in elements are looked at one by one: a value that shows what it is not is found in an array too.
+/// Elements inside of elements are verified one by one: a wrong implementation is also found inside an array.
 #[test]
 fn arrays_of_elements_are_verified() {
     use dlpack_core::__private0::{
@@ -641,7 +642,7 @@ fn arrays_of_elements_are_verified() {
         }
     }
 
-    /// A value that names a field of another one first.
+    /// Its walk names a field of another value first.
     struct Twice([f32; 2]);
 
     impl Homogeneous for Twice {
@@ -691,7 +692,7 @@ fn arrays_of_elements_are_verified() {
     }
 }
 
-/// An enum tries what the libraries of arrays say of data type and rank.
+/// An enum selects its variant by the data type and rank of the array types of ndarray and nalgebra.
 #[cfg(all(feature = "ndarray", feature = "nalgebra"))]
 #[test]
 fn arrays_fit_by_type_and_rank() {
@@ -720,7 +721,7 @@ fn arrays_fit_by_type_and_rank() {
     assert_eq!(fits(vec![1_i32; 4].into_dlpack()), "rest");
 }
 
-/// An array of ndarray that is imported column by column lies so.
+/// An ndarray array that is imported in column-major order has that order.
 #[cfg(feature = "ndarray")]
 #[test]
 fn arrays_in_the_order_of_the_struct() {

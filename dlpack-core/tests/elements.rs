@@ -1,4 +1,4 @@
-//! Which number of the ABI each element type is, and that its values come back (DTY-01 to DTY-05, DTY-11 to DTY-13, FLG-07).
+//! The dtype of each element type, and its round trip through a tensor (DTY-01 to DTY-05, DTY-11 to DTY-13, FLG-07).
 
 #![expect(
     unsafe_code,
@@ -18,19 +18,19 @@ use dlpack_core::{
     SharedBuffer, TensorRef,
 };
 
-/// The dtype triple and whether items are padded, as they stand in the struct.
+/// The dtype of the exported struct, and whether its items are padded.
 fn exported(tensor: Managed) -> ((u8, u8, u16), bool) {
     let raw = tensor.into_raw();
-    // SAFETY: the struct that was given up right here.
+    // SAFETY: `into_raw` just returned the pointer, and the struct is live.
     let found = unsafe { raw.as_ref() };
     let DLDataType { code, bits, lanes } = found.dl_tensor.dtype;
     let padded = found.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED != 0;
-    // SAFETY: as above, taken back once.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     drop(unsafe { Managed::from_raw(raw) });
     ((code, bits, lanes), padded)
 }
 
-/// A list that is shown from its end to its start.
+/// A list that is exported in reverse.
 struct Backwards<T>(Vec<T>);
 
 impl<T: Plain> DLPack for Backwards<T> {
@@ -43,8 +43,8 @@ impl<T: Plain> DLPack for Backwards<T> {
     }
 }
 
-/// Every way out and back that a list of elements has.
-fn holds<T: Plain + Clone + PartialEq + Debug>(
+/// Exports a list of elements by every function, and imports it by every function.
+fn check_round_trips<T: Plain + Clone + PartialEq + Debug>(
     values: &[T],
     number: (u8, u8, u16),
     padded: bool,
@@ -106,32 +106,32 @@ fn holds<T: Plain + Clone + PartialEq + Debug>(
 /// DTY-01, DTY-02, DTY-04.
 #[test]
 fn rust_numbers() {
-    holds(&[1_u8, 2, 255], (1, 8, 1), false, &[]);
-    holds(&[1_u16, 2, u16::MAX], (1, 16, 1), false, &[]);
-    holds(&[1_u32, 2, u32::MAX], (1, 32, 1), false, &[]);
-    holds(&[1_u64, 2, u64::MAX], (1, 64, 1), false, &[]);
-    holds(&[1_u128, 2, u128::MAX], (1, 128, 1), false, &[]);
-    holds(
+    check_round_trips(&[1_u8, 2, 255], (1, 8, 1), false, &[]);
+    check_round_trips(&[1_u16, 2, u16::MAX], (1, 16, 1), false, &[]);
+    check_round_trips(&[1_u32, 2, u32::MAX], (1, 32, 1), false, &[]);
+    check_round_trips(&[1_u64, 2, u64::MAX], (1, 64, 1), false, &[]);
+    check_round_trips(&[1_u128, 2, u128::MAX], (1, 128, 1), false, &[]);
+    check_round_trips(
         &[1_usize, 2, usize::MAX],
         (1, usize::BITS.to_le_bytes()[0], 1),
         false,
         &[],
     );
-    holds(&[-1_i8, 2, 3], (0, 8, 1), false, &[]);
-    holds(&[-1_i16, 2, 3], (0, 16, 1), false, &[]);
-    holds(&[-1_i32, 2, 3], (0, 32, 1), false, &[]);
-    holds(&[-1_i64, 2, 3], (0, 64, 1), false, &[]);
-    holds(&[-1_i128, 2, 3], (0, 128, 1), false, &[]);
-    holds(
+    check_round_trips(&[-1_i8, 2, 3], (0, 8, 1), false, &[]);
+    check_round_trips(&[-1_i16, 2, 3], (0, 16, 1), false, &[]);
+    check_round_trips(&[-1_i32, 2, 3], (0, 32, 1), false, &[]);
+    check_round_trips(&[-1_i64, 2, 3], (0, 64, 1), false, &[]);
+    check_round_trips(&[-1_i128, 2, 3], (0, 128, 1), false, &[]);
+    check_round_trips(
         &[-1_isize, 2, 3],
         (0, usize::BITS.to_le_bytes()[0], 1),
         false,
         &[],
     );
-    holds(&[0.5_f32, -2.0, f32::MAX], (2, 32, 1), false, &[]);
-    holds(&[0.5_f64, -2.0, f64::MAX], (2, 64, 1), false, &[]);
-    holds(&[true, false, true], (6, 8, 1), false, &[]);
-    holds(&[[1_u8, 2], [3, 4]], (1, 8, 1), false, &[2]);
+    check_round_trips(&[0.5_f32, -2.0, f32::MAX], (2, 32, 1), false, &[]);
+    check_round_trips(&[0.5_f64, -2.0, f64::MAX], (2, 64, 1), false, &[]);
+    check_round_trips(&[true, false, true], (6, 8, 1), false, &[]);
+    check_round_trips(&[[1_u8, 2], [3, 4]], (1, 8, 1), false, &[2]);
 }
 
 /// DTY-05, DTY-11.
@@ -139,12 +139,12 @@ fn rust_numbers() {
 fn groups_share_bytes() {
     let fours = [[1, 2], [3, 0xf], [0, 9]].map(F4E2M1FNx2::pack);
     let sixes = [[1, 2, 3, 0x3f], [0x20, 0, 0x15, 0x2a], [9, 8, 7, 6]];
-    holds(&fours, (17, 4, 1), false, &[2]);
-    holds(&sixes.map(F6E2M3FNx4::pack), (15, 6, 1), false, &[4]);
-    holds(&sixes.map(F6E3M2FNx4::pack), (16, 6, 1), false, &[4]);
+    check_round_trips(&fours, (17, 4, 1), false, &[2]);
+    check_round_trips(&sixes.map(F6E2M3FNx4::pack), (15, 6, 1), false, &[4]);
+    check_round_trips(&sixes.map(F6E3M2FNx4::pack), (16, 6, 1), false, &[4]);
 }
 
-/// DTY-11: item `i` is in the bits from `i * bits` on, counted from the lowest of the first byte.
+/// DTY-11: item `i` has the bits from `i * bits` on, counted from the lowest bit of the first byte.
 #[test]
 fn items_are_numbered_from_the_lowest_bit() {
     let in_bits = |bytes: &[u8], bits: usize| -> Vec<u8> {
@@ -174,7 +174,7 @@ fn items_are_numbered_from_the_lowest_bit() {
     assert_eq!(F6E2M3FNx4::pack([0xc0; 4]).to_bytes(), [0; 3]);
 }
 
-/// Bytes whose items are named at run time: what a producer that knows no groups exports.
+/// Bytes whose items get their type at run time: the export of a producer without groups.
 struct Grouped {
     bytes: Vec<u8>,
     shape: Vec<i64>,
@@ -226,7 +226,7 @@ fn a_last_axis_of_whole_groups_is_read_in_groups() {
     let arrays = sixes.view().to_vec::<[F6E3M2FNx4; 8]>().unwrap();
     assert_eq!((arrays.len(), arrays[1][7]), (2, groups[15]));
 
-    // Rows with a gap, and columns of pairs: groups stay whole.
+    // Rows with a gap, and columns of pairs: no group is split.
     assert_eq!(
         fours(grouped(&[3, 4], Some(&[32, 1]), f4).view()),
         Ok(vec![0, 1, 16, 17, 32, 33])
@@ -272,7 +272,7 @@ fn a_last_axis_of_whole_groups_is_read_in_groups() {
     );
 }
 
-/// Groups that others may write at the same time are read a byte at a time.
+/// Groups that other code may write at the same time are read byte by byte.
 #[test]
 fn shared_groups_are_read_whole() {
     let groups = [[1, 2, 3, 4], [5, 6, 7, 8]].map(F6E2M3FNx4::pack);
@@ -302,7 +302,7 @@ fn a_struct_of_groups() {
     assert_eq!(tensor.view().to_vec::<Block>().unwrap(), blocks);
 }
 
-/// What keeps a tensor that another library could make.
+/// The owner of a tensor that another library could make.
 struct Foreign {
     data: Vec<u8>,
     lists: [i64; 2],
@@ -312,9 +312,9 @@ struct Foreign {
 /// A list of bytes, as another library could export it.
 fn foreign(data: Vec<u8>, dtype: (u8, u8, u16), flags: u64) -> Managed {
     unsafe extern "C" fn free(tensor: *mut DLManagedTensorVersioned) {
-        // SAFETY: the one release of a struct that was made below.
+        // SAFETY: a consumer passes the live struct that was made below.
         let owner = unsafe { (*tensor).manager_ctx };
-        // SAFETY: as above.
+        // SAFETY: the owner was leaked below, and a consumer calls the deleter once.
         drop(unsafe { Box::from_raw(owner.cast::<Foreign>()) });
     }
 
@@ -343,22 +343,22 @@ fn foreign(data: Vec<u8>, dtype: (u8, u8, u16), flags: u64) -> Managed {
     }));
     owner.tensor.dl_tensor.data = owner.data.as_mut_ptr().cast();
     let owner = &raw mut *owner;
-    // SAFETY: leaked right here.
+    // SAFETY: `owner` was leaked just above, so it is live.
     let lists = unsafe { &raw mut (*owner).lists }.cast::<i64>();
-    // SAFETY: as above.
+    // SAFETY: `owner` is live.
     let tensor = unsafe { &raw mut (*owner).tensor };
-    // SAFETY: as above.
+    // SAFETY: no other code has a reference to the struct yet.
     let owned = unsafe { &mut *tensor };
     owned.dl_tensor.shape = lists;
     owned.dl_tensor.strides = lists.wrapping_add(1);
     owned.manager_ctx = owner.cast();
-    // SAFETY: a valid struct, and the deleter frees what it points into.
+    // SAFETY: the struct is valid, and its deleter frees the memory that it points to.
     unsafe { Managed::from_raw(NonNull::new(tensor).unwrap()) }.unwrap()
 }
 
-/// An implementation by hand, in safe code, that hides the axis of its scalar.
+/// An implementation by hand, in safe code, that omits the axes of its scalar, does not cause reads out of bounds.
 #[test]
-fn axes_that_lie_do_not_lead_outside() {
+fn wrong_axes_cause_no_read_out_of_bounds() {
     use dlpack_core::__private0::{Axes, Homogeneous, SourceOf, WalkMutOf, WalkOf};
 
     #[derive(Debug)]
@@ -391,23 +391,23 @@ fn axes_that_lie_do_not_lead_outside() {
 fn half_floats() {
     use half::{bf16, f16};
     let values = [0.5_f32, -2.0, 3.0];
-    holds(&values.map(f16::from_f32), (2, 16, 1), false, &[]);
-    holds(&values.map(bf16::from_f32), (4, 16, 1), false, &[]);
+    check_round_trips(&values.map(f16::from_f32), (2, 16, 1), false, &[]);
+    check_round_trips(&values.map(bf16::from_f32), (4, 16, 1), false, &[]);
 }
 
-/// DTY-03: all the bits of both parts, and one lane.
+/// DTY-03: `bits` counts both parts, and there is one lane.
 #[test]
 #[cfg(feature = "num-complex")]
 fn complex_numbers() {
     use num_complex::Complex;
     let values = [(1.0_f32, 2.0_f32), (-3.0, 0.5), (0.0, 8.0)];
-    holds(
+    check_round_trips(
         &values.map(|(re, im)| Complex { re, im }),
         (5, 64, 1),
         false,
         &[],
     );
-    holds(
+    check_round_trips(
         &values.map(|(re, im)| Complex {
             re: f64::from(re),
             im: f64::from(im),
@@ -417,7 +417,7 @@ fn complex_numbers() {
         &[],
     );
     #[cfg(feature = "half")]
-    holds(
+    check_round_trips(
         &values.map(|(re, im)| Complex {
             re: half::f16::from_f32(re),
             im: half::f16::from_f32(im),
@@ -461,15 +461,15 @@ mod microfloats {
     fn numbers() {
         macro_rules! numbers {
             ($($float:ident, $number:expr, $bias:literal;)*) => {$(
-                holds(&[0.5, 1.0, 2.0].map($float::from_f32), $number, $number.1 < 8, &[]);
+                check_round_trips(&[0.5, 1.0, 2.0].map($float::from_f32), $number, $number.1 < 8, &[]);
             )*};
         }
         floats!(numbers);
     }
 
-    /// That a type is what the DLPack name of its data type says, digit by digit.
+    /// Asserts that the format of a type is the one in the DLPack name of its data type, digit by digit.
     #[test]
-    fn names_mean_the_same_on_both_sides() {
+    fn type_names_match_their_formats() {
         macro_rules! names {
             ($($float:ident, $number:expr, $bias:literal;)*) => {$({
                 let float = stringify!($float);
@@ -486,7 +486,7 @@ mod microfloats {
                 assert_eq!($float::STORAGE_BITS, u32::from(width), "{name}");
                 assert_eq!($float::EXPONENT_BIAS, $bias, "{name}");
 
-                // What one is says where the exponent begins, whatever the constants say.
+                // The bits of 1.0 show where the exponent begins, independently of the constants.
                 let one = $bias << $float::MANTISSA_BITS;
                 assert_eq!(i32::from($float::from_f32(1.0).to_bits()), one, "{name}");
                 let suffix = &format[4..];
@@ -506,7 +506,7 @@ mod microfloats {
         floats!(names);
     }
 
-    /// FLG-07: with the flag on a type of whole bytes, the flag says nothing.
+    /// FLG-07: the padding flag has no effect on a type of whole bytes.
     #[test]
     fn any_byte_of_another_producer_is_a_value() {
         let data: Vec<u8> = (0..=255).collect();
@@ -530,7 +530,7 @@ mod microfloats {
             };
             assert_eq!(bits.as_ref(), Some(&data));
         }
-        // Items that share bytes are not read as if they had a byte each, nor the other way round.
+        // Items that share bytes are not read as items of a byte each, nor the reverse.
         let groups = foreign(vec![0; 4], (17, 4, 1), 0);
         assert!(groups.view().as_slice::<f4e2m1fn>().is_err());
         let padded = foreign(vec![0; 4], (17, 4, 1), flag);
@@ -563,10 +563,10 @@ mod glams {
                 let twos: Vec<$two> = all.chunks_exact(2).map($two::from_slice).collect();
                 let threes: Vec<$three> = all.chunks_exact(3).map($three::from_slice).collect();
                 let fours: Vec<$four> = all.chunks_exact(4).map($four::from_slice).collect();
-                holds(&twos, number, false, &[2]);
-                holds(&threes, number, false, &[3]);
-                holds(&fours, number, false, &[4]);
-                // The components are where an array has them.
+                check_round_trips(&twos, number, false, &[2]);
+                check_round_trips(&threes, number, false, &[3]);
+                check_round_trips(&fours, number, false, &[4]);
+                // The components are at the positions that they have in an array.
                 assert_eq!(fours.into_dlpack().unwrap().view().iter::<$scalar>().unwrap().collect::<Vec<_>>(), all);
             )*};
         }
@@ -585,8 +585,8 @@ mod glams {
             USizeVec2 USizeVec3 USizeVec4: usize, 1;
         }
         let turn = Quat::from_xyzw(1.0, 2.0, 3.0, 4.0);
-        holds(&[turn; 3], (2, 32, 1), false, &[4]);
-        holds(&[turn.as_dquat(); 3], (2, 64, 1), false, &[4]);
+        check_round_trips(&[turn; 3], (2, 32, 1), false, &[4]);
+        check_round_trips(&[turn.as_dquat(); 3], (2, 64, 1), false, &[4]);
         let components: Vec<f32> = [turn]
             .into_dlpack()
             .unwrap()
@@ -607,7 +607,7 @@ mod glams {
         assert_eq!(view.shape(), [3, side, side]);
         assert_eq!(view.strides(), [side * side, 1, side]);
         assert_eq!(view.to_vec::<M>().unwrap(), matrices);
-        // What a consumer finds at [matrix, row, column].
+        // The value at [matrix, row, column].
         let side = usize::try_from(side).unwrap();
         let expected: Vec<f64> = (0..3 * side * side)
             .map(|at| entry(&matrices[at / side / side], at / side % side, at % side))
@@ -619,7 +619,7 @@ mod glams {
         };
         assert_eq!(found, expected);
 
-        // Rows one after another, as most producers have them.
+        // Row-major, as most producers have it.
         let rows = tensor
             .into_dlpack_with(&ExportRequest {
                 copy: Some(true),
@@ -661,7 +661,7 @@ mod nalgebras {
 
     #[test]
     fn vectors_and_points() {
-        holds(
+        check_round_trips(
             &[
                 Vector3::new(1_i16, 2, 3),
                 Vector3::new(4, 5, 6),
@@ -671,25 +671,25 @@ mod nalgebras {
             false,
             &[3],
         );
-        holds(
+        check_round_trips(
             &[Vector4::new(1.0_f64, 2.0, 3.0, 4.0); 3],
             (2, 64, 1),
             false,
             &[4],
         );
-        holds(
+        check_round_trips(
             &[Point3::new(1.0_f32, 2.0, 3.0), Point3::new(4.0, 5.0, 6.0)],
             (2, 32, 1),
             false,
             &[3],
         );
-        holds(
+        check_round_trips(
             &[Point2::new(true, false), Point2::new(true, true)],
             (6, 8, 1),
             false,
             &[2],
         );
-        holds(
+        check_round_trips(
             &[Vector3::from([[1_u8, 2], [3, 4], [5, 6]]); 3],
             (1, 8, 1),
             false,
@@ -739,7 +739,7 @@ mod nalgebras {
         assert_eq!(tensor.view().to_vec::<RowVector3<i32>>().unwrap(), rows);
     }
 
-    /// A `bool` of another producer is looked at inside of a vector too.
+    /// A `bool` of another producer is checked inside of a vector, too.
     #[test]
     fn contents_are_checked() {
         let tensor = foreign(vec![1, 2], (6, 8, 1), 0);

@@ -1,4 +1,4 @@
-//! What a consumer finds in the struct that it is given, byte by byte.
+//! The exported struct, byte by byte, as a consumer sees it.
 
 #![expect(unsafe_code, reason = "reads exported structs as C code does")]
 
@@ -14,7 +14,7 @@ use dlpack_core::{
 };
 use std::sync::Arc;
 
-/// One tensor as a consumer sees it.
+/// The fields of one exported tensor.
 struct Seen {
     version: Version,
     flags: u64,
@@ -23,10 +23,10 @@ struct Seen {
     strides: Vec<i64>,
 }
 
-/// Reads every field, and lets the tensor go.
-fn seen(managed: Managed) -> Seen {
+/// Reads every field, then calls the deleter.
+fn read_and_release(managed: Managed) -> Seen {
     let raw = managed.into_raw();
-    // SAFETY: valid until its deleter is called.
+    // SAFETY: the struct is valid until its deleter is called.
     let DLManagedTensorVersioned {
         version,
         manager_ctx,
@@ -42,24 +42,24 @@ fn seen(managed: Managed) -> Seen {
             len == 0,
             "null where there are no axes, and only there"
         );
-        // SAFETY: `ndim` numbers, unless it is null.
+        // SAFETY: a list that is not null has `ndim` entries.
         (0..len)
             .map(|axis| unsafe { start.wrapping_add(axis).read() })
             .collect()
     };
-    let seen = Seen {
+    let read_and_release = Seen {
         version: version.into(),
         flags,
         tensor,
         shape: list(tensor.shape),
         strides: list(tensor.strides),
     };
-    // SAFETY: called once, and nothing of the tensor is used afterwards.
+    // SAFETY: the deleter is called once, and nothing of the tensor is used afterwards.
     unsafe { deleter.expect("never null")(raw.as_ptr()) };
-    seen
+    read_and_release
 }
 
-/// Any annotation over some items of a kind.
+/// Items with any annotation.
 #[derive(Clone)]
 struct Over<T: 'static> {
     items: Vec<T>,
@@ -88,13 +88,13 @@ const COPY: ExportRequest = ExportRequest {
     ..ExportRequest::versioned()
 };
 
-/// NEG-08, NEG-09, CAP-08, ABI-11, DEV-02, DEV-03, DEV-04, FLG-01, LAY-01, LAY-02, LAY-08: every field of an ordinary export;
-/// faults 5, 54, 58.
+/// NEG-08, NEG-09, CAP-08, ABI-11, DEV-02, DEV-03, DEV-04, FLG-01, LAY-01, LAY-02, LAY-08: every field of an export without
+/// options; faults 5, 54, 58.
 #[test]
-fn an_ordinary_export() {
+fn every_field_of_a_default_export() {
     let vector = vec![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
     let address = vector.as_ptr();
-    let found = seen(vector.into_dlpack().unwrap());
+    let found = read_and_release(vector.into_dlpack().unwrap());
     assert_eq!(found.version, Version::new(1, 3));
     assert_eq!(found.flags, 0);
     assert_eq!(found.tensor.data, address.cast_mut().cast());
@@ -113,20 +113,20 @@ fn an_ordinary_export() {
     assert_eq!(found.tensor.byte_offset, 0);
 }
 
-/// NEG-04, NEG-05, NEG-08: whatever newer version is asked for, the struct says 1.3.
+/// NEG-04, NEG-05, NEG-08: the struct has version 1.3, whatever newer version is requested.
 #[test]
-fn our_version_is_stamped() {
+fn the_struct_has_our_version() {
     for (major, minor) in [(1, 0), (1, 1), (1, 3), (1, 99), (2, 0), (99, 0)] {
         let request = ExportRequest {
             max_version: Some(Version::new(major, minor)),
             ..ExportRequest::default()
         };
-        let found = seen(vec![1_u8].into_dlpack_with(&request).unwrap());
+        let found = read_and_release(vec![1_u8].into_dlpack_with(&request).unwrap());
         assert_eq!((found.version.major, found.version.minor), (1, 3));
     }
 }
 
-/// NEG-02, NEG-06, NEG-07, NEG-16: a legacy request gives the legacy struct, with the same tensor in it.
+/// NEG-02, NEG-06, NEG-07, NEG-16: a legacy request is answered by the legacy struct, with the same tensor.
 #[test]
 fn a_legacy_export() {
     for max_version in [None, Some(Version::new(0, 8))] {
@@ -139,7 +139,7 @@ fn a_legacy_export() {
         let managed = vector.into_dlpack_with(&request).unwrap();
         assert_eq!(managed.view().version(), None);
         let raw = managed.into_legacy().unwrap();
-        // SAFETY: valid until its deleter is called.
+        // SAFETY: the struct is valid until its deleter is called.
         let legacy = unsafe { raw.read() };
         assert_eq!(legacy.dl_tensor.data, address.cast_mut().cast());
         assert_eq!(
@@ -148,18 +148,18 @@ fn a_legacy_export() {
         );
         assert!(!legacy.dl_tensor.shape.is_null() && !legacy.dl_tensor.strides.is_null());
         assert!(!legacy.manager_ctx.is_null());
-        // SAFETY: called once.
+        // SAFETY: the deleter is called once, and nothing of the tensor is used afterwards.
         unsafe { legacy.deleter.expect("never null")(raw.as_ptr()) };
     }
 }
 
-/// LAY-02, LAY-03, LAY-20: up to 64 axes, lists with an entry for each, null lists for none; faults 54, 55, 57.
+/// LAY-02, LAY-03, LAY-20: up to 64 axes, shape and strides with an entry for each, null without axes; faults 54, 55, 57.
 #[test]
 fn every_rank() {
     for rank in 0..=64 {
         let ones = [1_i64; 64];
         let parts = Parts::new().shape(&ones[..rank]);
-        let found = seen(over(&[7_u8], parts).into_dlpack().unwrap());
+        let found = read_and_release(over(&[7_u8], parts).into_dlpack().unwrap());
         assert_eq!(found.shape, ones[..rank]);
         assert_eq!(found.strides, ones[..rank]);
         assert!(!found.tensor.data.is_null());
@@ -174,8 +174,8 @@ fn every_rank() {
     );
 }
 
-/// LAY-05, LAY-18: an empty tensor has no address, and packed strides as if its empty axes held one; shared, copied, legacy;
-/// faults 6, 7, 56.
+/// LAY-05, LAY-18: an empty tensor has a null address and contiguous strides, computed as if its empty axes had size 1; shared,
+/// copied, legacy; faults 6, 7, 56.
 #[test]
 fn empty_tensors() {
     for (shape, strides) in [
@@ -189,31 +189,32 @@ fn empty_tensors() {
         for request in [ExportRequest::versioned(), COPY] {
             let parts = Parts::new().shape(shape);
             let tensor = over(&[1_u32, 2], parts);
-            let found = seen(tensor.clone().into_dlpack_with(&request).unwrap());
+            let found = read_and_release(tensor.clone().into_dlpack_with(&request).unwrap());
             assert_eq!((&found.shape[..], &found.strides[..]), (shape, strides));
             assert!(found.tensor.data.is_null());
             assert_eq!(found.tensor.byte_offset, 0);
             let legacy = tensor.into_dlpack().unwrap().into_legacy().unwrap();
-            // SAFETY: given up right here.
+            // SAFETY: `into_legacy` just returned the pointer, and this is its only use.
             let back = unsafe { Managed::from_legacy(legacy) }.unwrap();
             assert!(back.view().as_ptr().is_null());
         }
     }
     assert!(
-        seen(Vec::<f64>::new().into_dlpack().unwrap())
+        read_and_release(Vec::<f64>::new().into_dlpack().unwrap())
             .tensor
             .data
             .is_null()
     );
     assert!(
-        seen(vec![[0_u8; 0]; 9].into_dlpack().unwrap())
+        read_and_release(vec![[0_u8; 0]; 9].into_dlpack().unwrap())
             .tensor
             .data
             .is_null()
     );
 }
 
-/// LAY-17, LAY-14, LAY-15: strides are handed on as they are, those of single items too; computed ones are compact; faults 52, 53.
+/// LAY-17, LAY-14, LAY-15: given strides are exported unchanged, also those of axes of size 1; computed strides are contiguous;
+/// faults 52, 53.
 #[test]
 fn strides_are_kept() {
     for (shape, strides) in [
@@ -224,43 +225,44 @@ fn strides_are_kept() {
         (&[1, 1], &[i64::MAX, -i64::MAX]),
     ] {
         let parts = Parts::new().shape(shape).strides(strides).offset(1);
-        let found = seen(over(&[0_u8; 8], parts).into_dlpack().unwrap());
+        let found = read_and_release(over(&[0_u8; 8], parts).into_dlpack().unwrap());
         assert_eq!((&found.shape[..], &found.strides[..]), (shape, strides));
     }
     let parts = Parts::new().shape([1, 4, 1]);
     assert_eq!(
-        seen(over(&[0_u8; 4], parts).into_dlpack().unwrap()).strides,
+        read_and_release(over(&[0_u8; 4], parts).into_dlpack().unwrap()).strides,
         [4, 1, 1]
     );
 }
 
-/// LAY-08, LAY-09: an offset is part of the address, and of the byte offset only where `data` is a handle; faults 58, 59, 65.
+/// LAY-08, LAY-09: an offset is added to the address; only where `data` is a handle it becomes the byte offset; faults 58, 59,
+/// 65.
 #[test]
 fn offsets() {
     let parts = Parts::new().offset(1).byte_offset(4);
     let tensor = over(&[0_u16, 1, 2, 3, 4], parts);
-    let found = seen(tensor.clone().into_dlpack().unwrap());
+    let found = read_and_release(tensor.clone().into_dlpack().unwrap());
     assert_eq!((found.shape, found.tensor.byte_offset), (vec![2], 0));
     let shared = Arc::new(tensor).to_dlpack().unwrap();
     assert_eq!(shared.view().as_slice::<u16>().unwrap(), [3, 4]);
 
-    /// Ten numbers behind a handle.
+    /// Ten numbers of a device whose `data` is a handle.
     struct OnMetal;
     impl DLPack for OnMetal {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
             let handle = core::ptr::without_provenance::<f32>(0xa00);
-            // SAFETY: nobody reads what a Metal handle stands for through its value.
+            // SAFETY: the address is a Metal handle, and no code reads memory through it.
             let loan = unsafe { Loan::from_raw_parts(handle, 10, Device::metal(1)) };
             Parts::new().offset(3).describe(loan)
         }
     }
-    let found = seen(OnMetal.into_dlpack().unwrap());
+    let found = read_and_release(OnMetal.into_dlpack().unwrap());
     assert_eq!(found.tensor.data.addr(), 0xa00);
     assert_eq!((found.shape, found.tensor.byte_offset), (vec![7], 12));
     assert_eq!(Device::from(found.tensor.device), Device::metal(1));
 }
 
-/// LAY-12: a tensor begins where its type may; one that does not is refused; faults 86.
+/// LAY-12: a tensor starts at an address that its type allows; any other is refused; faults 86.
 #[test]
 fn alignment() {
     let bytes = [0_u8; 64];
@@ -280,12 +282,12 @@ fn alignment() {
     }
     assert_eq!((fine, refused), (2, 14));
 
-    /// Raw memory that may begin anywhere.
+    /// Memory at any address.
     struct Shifted(usize, [u64; 3]);
     impl Buffer for Shifted {
         fn lend(&self) -> Loan<'_> {
             let start = self.1.as_ptr().wrapping_byte_add(self.0);
-            // SAFETY: two values of eight bytes each, if not at a place where they belong.
+            // SAFETY: the memory has space for two values of eight bytes; `describe` refuses the address if it is not aligned.
             unsafe { Loan::from_raw_parts(start, 2, Device::CPU) }
         }
     }
@@ -300,23 +302,23 @@ fn alignment() {
     }
 }
 
-/// CAP-12, CAP-03: each export is a struct of its own; nothing in it is shared or static, whatever a consumer writes there;
-/// faults 27, 28, 60.
+/// CAP-12, CAP-03: each export has its own struct, shape and strides, so that one consumer's writes to them do not affect
+/// another; faults 27, 28, 60.
 #[test]
-fn structs_are_fresh() {
+fn each_export_has_its_own_struct() {
     let shared = Arc::new([[1_u8, 2], [3, 4]]);
     let exports: [NonNull<DLManagedTensorVersioned>; 3] =
         core::array::from_fn(|_| shared.to_dlpack().unwrap().into_raw());
-    // SAFETY: valid until its deleter is called, and only ours.
+    // SAFETY: the struct is valid until its deleter is called, and no other code uses it.
     let first = unsafe { &mut *exports[0].as_ptr() };
-    // SAFETY: the lists of two axes are the consumer's too.
+    // SAFETY: shape and strides of this export have two entries each and belong to this consumer.
     unsafe { first.dl_tensor.shape.write(99) };
-    // SAFETY: as above.
+    // SAFETY: shape and strides of this export have two entries each and belong to this consumer.
     unsafe { first.dl_tensor.strides.write(-99) };
     first.flags = 0;
     first.dl_tensor.byte_offset = 77;
     for raw in exports.into_iter().skip(1) {
-        // SAFETY: given up above.
+        // SAFETY: `into_raw` returned the pointer, and this is its only use.
         let managed = unsafe { Managed::from_raw(raw) }.unwrap();
         let view = managed.view();
         assert_eq!((view.shape(), view.strides()), (&[2, 2][..], &[2, 1][..]));
@@ -324,17 +326,17 @@ fn structs_are_fresh() {
         assert_eq!(view.as_slice::<u8>().unwrap(), [1, 2, 3, 4]);
     }
     let deleter = first.deleter.unwrap();
-    // SAFETY: called once.
+    // SAFETY: the deleter is called once, and nothing of the tensor is used afterwards.
     unsafe { deleter(exports[0].as_ptr()) };
     assert_eq!(Arc::strong_count(&shared), 1);
 }
 
-/// CAP-11: the deleter needs nothing but `manager_ctx`: a consumer may overwrite the rest, or call with a copy of the struct.
+/// CAP-11: the deleter uses only `manager_ctx`: a consumer may overwrite the other fields, or pass a copy of the struct.
 #[test]
 fn a_deleter_needs_its_context_only() {
     let shared = Arc::new([1_u8, 2]);
     let raw = shared.to_dlpack().unwrap().into_raw();
-    // SAFETY: valid until its deleter is called, and only ours.
+    // SAFETY: the struct is valid until its deleter is called, and no other code uses it.
     let tensor = unsafe { &mut *raw.as_ptr() };
     tensor.dl_tensor.shape = null_mut();
     tensor.dl_tensor.strides = null_mut();
@@ -342,20 +344,20 @@ fn a_deleter_needs_its_context_only() {
     tensor.dl_tensor.ndim = -7;
     tensor.flags = !0;
     let deleter = tensor.deleter.unwrap();
-    // SAFETY: called once.
+    // SAFETY: the deleter is called once, and nothing of the tensor is used afterwards.
     unsafe { deleter(raw.as_ptr()) };
     assert_eq!(Arc::strong_count(&shared), 1);
 
     let raw = shared.to_dlpack().unwrap().into_raw();
-    // SAFETY: valid until its deleter is called.
+    // SAFETY: the struct is valid until its deleter is called.
     let mut elsewhere = unsafe { raw.read() };
     let deleter = elsewhere.deleter.unwrap();
-    // SAFETY: called once.
+    // SAFETY: the deleter is called once, and nothing of the tensor is used afterwards.
     unsafe { deleter(&raw mut elsewhere) };
     assert_eq!(Arc::strong_count(&shared), 1);
 }
 
-/// CAP-01, CAP-02, CAP-03: the names are constants, each with its NUL; faults 21.
+/// CAP-01, CAP-02, CAP-03: the capsule names are constants with a terminating NUL; faults 21.
 #[test]
 fn names_are_static() {
     const NAMES: [(&core::ffi::CStr, &str); 4] = [
@@ -370,17 +372,17 @@ fn names_are_static() {
     }
 }
 
-/// DTY-01, DTY-02, DTY-04, DTY-18: every Rust number has its code, and its values come back as they were; faults 71.
+/// DTY-01, DTY-02, DTY-04, DTY-18: every Rust number type has its dtype, and its values survive a round trip; faults 71.
 #[test]
-fn all_types_go_there_and_back() {
+fn all_types_survive_a_round_trip() {
     macro_rules! check {
         ($($type:ty: ($code:literal, $bits:literal), [$($value:expr),*];)*) => {$(
             let values: Vec<$type> = vec![$($value),*];
-            let found = seen(values.clone().into_dlpack().unwrap());
+            let found = read_and_release(values.clone().into_dlpack().unwrap());
             let expected = DLDataType { code: $code, bits: $bits, lanes: 1 };
             assert_eq!(found.tensor.dtype, expected, stringify!($type));
             let raw = Arc::new(values.clone()).to_dlpack().unwrap().into_raw();
-            // SAFETY: given up right here.
+            // SAFETY: `into_raw` just returned the pointer, and this is its only use.
             let back = unsafe { Managed::from_raw(raw) }.unwrap();
             assert_eq!(back.view().as_slice::<$type>().unwrap(), values);
             assert_eq!(back.view().to_vec::<$type>().unwrap(), values);
@@ -404,7 +406,7 @@ fn all_types_go_there_and_back() {
     }
 }
 
-/// DTY-05, DTY-07, DTY-12, DTY-13, DTY-14, FLG-07: types that no Rust number has are named by value; padding is a flag; faults 73.
+/// DTY-05, DTY-07, DTY-12, DTY-13, DTY-14, FLG-07: a dtype without a Rust type is given as a value; padding is a flag; faults 73.
 #[test]
 fn types_by_value() {
     for (dtype, itemsize_bits, flags) in [
@@ -427,13 +429,13 @@ fn types_by_value() {
     ] {
         let bytes: Vec<u64> = (0..6).map(|n| n * 0x0101_0101_0101_0101).collect();
         let tensor = over(&bytes, Parts::new().dtype(dtype));
-        let found = seen(tensor.clone().into_dlpack().unwrap());
+        let found = read_and_release(tensor.clone().into_dlpack().unwrap());
         assert_eq!(found.tensor.dtype, dtype.into(), "{dtype}");
         assert_eq!(found.shape, [48 * 8 / itemsize_bits], "{dtype}");
         assert_eq!(found.flags, flags, "{dtype}");
         let copied = tensor.clone().into_dlpack_with(&COPY).unwrap();
         assert_eq!(copied.view().dtype(), dtype);
-        let found = seen(copied);
+        let found = read_and_release(copied);
         assert_eq!(
             found.flags,
             flags | DLPACK_FLAG_BITMASK_IS_COPIED,
@@ -448,7 +450,7 @@ fn types_by_value() {
         };
         assert_eq!(legacy, expected);
     }
-    // Narrow values that share bytes and have gaps cannot be gathered; they are refused, not garbled.
+    // Items that share bytes and have gaps cannot be copied item by item, so they are refused.
     let gaps = Parts::new()
         .dtype(DataType::F4_E2M1FN)
         .shape([2])
@@ -460,8 +462,8 @@ fn types_by_value() {
     assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
 }
 
-/// CPY-01, CPY-04, CPY-06, CPY-07, CPY-09, CPY-14, LAY-10: a copy is row-major, aligned to 256 bytes, writable, and nobody else's;
-/// faults 79, 88.
+/// CPY-01, CPY-04, CPY-06, CPY-07, CPY-09, CPY-14, LAY-10: a copy is row-major, aligned to 256 bytes, writable, and not shared
+/// with other code; faults 79, 88.
 #[test]
 fn copies() {
     for len in [1_u8, 2, 63, 64, 200] {
@@ -488,28 +490,41 @@ fn copies() {
         assert_eq!(copies[1].view().as_slice::<u8>().unwrap(), expected);
         assert_eq!(reversed.items, items);
         let [first, ..] = copies;
-        assert_eq!(seen(first).flags, DLPACK_FLAG_BITMASK_IS_COPIED);
+        assert_eq!(read_and_release(first).flags, DLPACK_FLAG_BITMASK_IS_COPIED);
     }
 }
 
-/// FLG-02, FLG-05, LAY-16: shared is read-only, moved is writable, and what overlaps itself never is; faults 29, 30, 75.
+/// FLG-02, FLG-05, LAY-16: a shared export is read-only, a moved one is writable, and one with overlapping items never is; faults
+/// 29, 30, 75.
 #[test]
-fn who_may_write() {
+fn shared_exports_are_read_only_and_moved_ones_writable() {
     let plain = over(&[0_u8; 4], Parts::new());
-    assert_eq!(seen(plain.clone().into_dlpack().unwrap()).flags, 0);
+    assert_eq!(
+        read_and_release(plain.clone().into_dlpack().unwrap()).flags,
+        0
+    );
     let shared = Arc::new(plain.clone()).to_dlpack().unwrap();
-    assert_eq!(seen(shared).flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+    assert_eq!(
+        read_and_release(shared).flags,
+        DLPACK_FLAG_BITMASK_READ_ONLY
+    );
     let broadcast = Parts::new().shape([5]).strides([0]);
-    let found = seen(over(&[0_u8; 4], broadcast.clone()).into_dlpack().unwrap());
+    let found = read_and_release(over(&[0_u8; 4], broadcast.clone()).into_dlpack().unwrap());
     assert_eq!(found.flags, DLPACK_FLAG_BITMASK_READ_ONLY);
     let copied = over(&[3_u8; 4], broadcast).into_dlpack_with(&COPY).unwrap();
     assert_eq!(copied.view().as_slice::<u8>().unwrap(), [3; 5]);
-    assert_eq!(seen(copied).flags, DLPACK_FLAG_BITMASK_IS_COPIED);
+    assert_eq!(
+        read_and_release(copied).flags,
+        DLPACK_FLAG_BITMASK_IS_COPIED
+    );
     let locked = over(&[0_u8; 4], Parts::new().read_only())
         .into_dlpack()
         .unwrap();
-    assert_eq!(seen(locked).flags, DLPACK_FLAG_BITMASK_READ_ONLY);
-    // Written through by the consumer, and by nobody else: the vector was moved.
+    assert_eq!(
+        read_and_release(locked).flags,
+        DLPACK_FLAG_BITMASK_READ_ONLY
+    );
+    // The vector was moved, so that only the consumer writes it.
     let mut moved = plain.into_dlpack().unwrap();
     moved
         .as_mut_slice::<u8>()
@@ -518,14 +533,15 @@ fn who_may_write() {
     assert_eq!(moved.view().to_vec::<u8>().unwrap(), [1, 2, 3, 4]);
 }
 
-/// Own faults 1: a consumer knows nothing of Rust's `bool`, so its memory is never written where it lies; a copy may be.
+/// Own faults 1: a consumer does not know Rust's rules for `bool`, so memory of `bool`s is exported read-only; a copy is
+/// writable.
 #[test]
 fn bools_are_not_written_in_place() {
     fn flags<T: DLPack + Clone + 'static>(value: &T) -> [u64; 3] {
         [
-            seen(value.clone().into_dlpack().unwrap()).flags,
-            seen(value.clone().into_dlpack_with(&COPY).unwrap()).flags,
-            seen(
+            read_and_release(value.clone().into_dlpack().unwrap()).flags,
+            read_and_release(value.clone().into_dlpack_with(&COPY).unwrap()).flags,
+            read_and_release(
                 value
                     .clone()
                     .into_dlpack_with(&ExportRequest::versioned())
@@ -538,7 +554,7 @@ fn bools_are_not_written_in_place() {
     #[derive(Clone, Element)]
     #[repr(C)]
     struct Flags {
-        seen: bool,
+        read_and_release: bool,
         known: bool,
     }
 
@@ -548,7 +564,7 @@ fn bools_are_not_written_in_place() {
         DLPACK_FLAG_BITMASK_READ_ONLY,
     ];
     let flag = Flags {
-        seen: true,
+        read_and_release: true,
         known: false,
     };
     assert_eq!(flags(&vec![true, false]), LOCKED);
@@ -563,15 +579,15 @@ fn bools_are_not_written_in_place() {
     );
 
     let mut cells = [true, false];
-    // SAFETY: the array outlives the loan, and nothing else touches it.
+    // SAFETY: the array outlives the loan and is accessed only through it.
     let raw = unsafe { Loan::from_raw_parts_mut(cells.as_mut_ptr(), 2, Device::CPU) };
     assert!(Parts::new().describe(raw).unwrap().is_read_only());
-    // What makes a value of whatever byte it finds is written like any other memory.
+    // A `SharedBuffer` accepts any byte as a `bool`, so it is writable.
     let shared = dlpack_core::SharedBuffer::copied_from(&[true, false]).unwrap();
-    assert_eq!(seen(shared.into_dlpack().unwrap()).flags, 0);
+    assert_eq!(read_and_release(shared.into_dlpack().unwrap()).flags, 0);
 }
 
-/// CAP-18: storage inside the value is described where it stays, at its own alignment.
+/// CAP-18: storage inside the value is described at its final address, with its own alignment.
 #[test]
 fn inline_storage() {
     #[repr(align(128))]
@@ -584,7 +600,7 @@ fn inline_storage() {
     let managed = Inline([1, 2, 3, 4, 5]).into_dlpack().unwrap();
     assert_eq!(managed.view().as_ptr().addr() % 128, 0);
     let raw = managed.into_raw();
-    // SAFETY: given up right here.
+    // SAFETY: `into_raw` just returned the pointer, and this is its only use.
     let back = unsafe { Managed::from_raw(raw) }.unwrap();
     assert_eq!(back.view().as_slice::<u16>().unwrap(), [1, 2, 3, 4, 5]);
 }

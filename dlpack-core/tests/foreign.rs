@@ -1,4 +1,4 @@
-//! Tensors of other producers, good and bad: what is taken, what is refused, and that each is released once.
+//! Tensors of other producers, valid and invalid: which are accepted, which are refused, and that each is released once.
 
 #![expect(unsafe_code, reason = "makes C structs by hand and takes them over")]
 
@@ -15,26 +15,28 @@ use dlpack_core::{DLPack, DataType, Device, DeviceType, Error, ExportRequest, Ma
 use made::{BOOL, Foreign, I32, U8, dtype};
 use std::sync::Arc;
 
-/// Memory that outlives the tensors over it.
+/// A vector for tensors that it outlives, and its address.
 fn memory<T: Copy>(values: &[T]) -> (Vec<T>, *mut u8) {
     let mut values = values.to_vec();
     let start = values.as_mut_ptr().cast();
     (values, start)
 }
 
-/// Imports a tensor whose lists and memory are as long as it says, or that is refused before it matters.
+/// Imports a tensor whose lists and memory are as long as it says, or which is refused before they are read.
 fn import(foreign: &Foreign) -> Result<Managed, Error> {
-    // SAFETY: as said above; the tests keep the memory and do not write to it meanwhile.
+    // SAFETY: shape, strides and memory are as long as the tensor says, or are not read. The tests keep the memory, and do not
+    // write it while a tensor over it lives.
     unsafe { Managed::from_raw(foreign.versioned()) }
 }
 
-/// The same in the legacy struct.
+/// Imports the tensor in the legacy struct.
 fn import_legacy(foreign: &Foreign) -> Result<Managed, Error> {
-    // SAFETY: as in `import`.
+    // SAFETY: shape, strides and memory are as long as the tensor says, or are not read. The tests keep the memory, and do not
+    // write it while a tensor over it lives.
     unsafe { Managed::from_legacy(foreign.legacy()) }
 }
 
-/// That both structs are refused with the same error, and released once each.
+/// Asserts that both structs are refused with the same error, and released once each.
 fn refused(foreign: &Foreign) -> Error {
     let before = foreign.deleted.times();
     let error = import(foreign).expect_err("refused");
@@ -52,7 +54,7 @@ fn refused(foreign: &Foreign) -> Error {
     error
 }
 
-/// That both structs are taken, and released once each.
+/// Asserts that both structs are accepted, and released once each.
 fn accepted(foreign: &Foreign, look: impl Fn(&Managed)) {
     let before = foreign.deleted.times();
     for managed in [import(foreign), import_legacy(foreign)] {
@@ -74,7 +76,7 @@ fn malformed(foreign: &Foreign) -> &'static str {
     }
 }
 
-/// Memory at whose end, or at all of which, a look is fatal.
+/// Memory that ends at a page without access, so that any access behind it is fatal.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forbidden {
     use core::ffi::{c_int, c_long, c_void};
@@ -87,7 +89,7 @@ mod forbidden {
         fn munmap(address: *mut c_void, len: usize) -> c_int;
     }
 
-    /// A page to use, and behind it one that may not even be read.
+    /// A page to use, followed by one without access.
     pub(crate) struct Pages(*mut u8);
 
     impl Pages {
@@ -96,16 +98,16 @@ mod forbidden {
             const READ_WRITE: c_int = 3;
             const PRIVATE_ANONYMOUS: c_int = 0x22;
             const FIXED: c_int = 0x10;
-            // SAFETY: new pages anywhere.
+            // SAFETY: a new anonymous mapping at an address of the kernel's choice.
             let start = unsafe { mmap(null_mut(), 2 * PAGE, NONE, PRIVATE_ANONYMOUS, -1, 0) };
             assert!(start.addr() != usize::MAX, "two pages can be had");
-            // SAFETY: the first of them, which nobody uses yet.
+            // SAFETY: the first page of this mapping, which is not used yet.
             let first = unsafe { mmap(start, PAGE, READ_WRITE, PRIVATE_ANONYMOUS | FIXED, -1, 0) };
             assert_eq!(first, start);
             Self(start.cast())
         }
 
-        /// The first byte that may not be read.
+        /// The first byte without access.
         pub(crate) fn end(&self) -> *mut u8 {
             self.0.wrapping_add(PAGE)
         }
@@ -113,17 +115,17 @@ mod forbidden {
 
     impl Drop for Pages {
         fn drop(&mut self) {
-            // SAFETY: mapped in `new`, and the test is over.
+            // SAFETY: `new` mapped both pages, and no tensor over them is left.
             unsafe { munmap(self.0.cast(), 2 * PAGE) };
         }
     }
 }
 
-/// NEG-12, ABI-07, NEG-11: of another major version only `version` and `deleter` are read: what follows `flags` lies on a page
-/// that may not be read.
+/// NEG-12, ABI-07, NEG-11: of a struct with another major version only `version` and `deleter` are read: the fields after `flags`
+/// lie on a page without access.
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
-fn another_major_is_released_and_not_looked_at() {
+fn another_major_version_is_released_unread() {
     use core::mem::offset_of;
     use core::sync::atomic::{AtomicUsize, Ordering};
     use dlpack_core::abi::{DLManagedTensorVersioned, DLPackVersion};
@@ -144,7 +146,7 @@ fn another_major_is_released_and_not_looked_at() {
             let before = DELETED.load(Ordering::SeqCst);
             let at = offset_of!(DLManagedTensorVersioned, version);
             let version = DLPackVersion { major, minor };
-            // SAFETY: the fields in front of `dl_tensor` lie on the first page.
+            // SAFETY: the fields before `dl_tensor` lie on the first page.
             unsafe {
                 tensor
                     .wrapping_byte_add(at)
@@ -152,7 +154,7 @@ fn another_major_is_released_and_not_looked_at() {
                     .write(version)
             };
             let at = offset_of!(DLManagedTensorVersioned, deleter);
-            // SAFETY: as above.
+            // SAFETY: the fields before `dl_tensor` lie on the first page.
             unsafe {
                 tensor
                     .wrapping_byte_add(at)
@@ -160,7 +162,7 @@ fn another_major_is_released_and_not_looked_at() {
                     .write(deleter)
             };
             let pointer = NonNull::new(tensor).unwrap();
-            // SAFETY: this much of the struct is there, and only that of another major is ours to read.
+            // SAFETY: the fields before `dl_tensor` exist, and an import reads no others of another major version.
             let error = unsafe { Managed::from_raw(pointer) }.unwrap_err();
             assert_eq!(
                 error,
@@ -175,33 +177,33 @@ fn another_major_is_released_and_not_looked_at() {
     }
 }
 
-/// ERR-11, ERR-12: nothing is read of data that is refused, moved on or only asked about: it lies on a page that may not be
-/// read; faults 68.
+/// ERR-11, ERR-12: data is not read if the tensor is refused, re-exported or only inspected: it lies on a page without access;
+/// faults 68.
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn data_is_not_read_until_it_is_asked_for() {
     use made::F32;
 
     let pages = forbidden::Pages::new();
-    let good = Foreign::new(pages.end(), F32, &[4, 5]);
+    let valid = Foreign::new(pages.end(), F32, &[4, 5]);
     refused(&Foreign {
         dtype: dtype(99, 8, 1),
-        ..good.clone()
+        ..valid.clone()
     });
     refused(&Foreign {
         ndim: Some(-1),
-        ..good.clone()
+        ..valid.clone()
     });
-    accepted(&good, |managed| {
+    accepted(&valid, |managed| {
         let view = managed.view();
         assert_eq!((view.shape(), view.len_bytes()), (&[4, 5][..], 80));
         assert!(view.to_vec::<i32>().is_err() && view.as_slice::<[f32; 3]>().is_err());
         assert!(view.iter::<bool>().is_err());
     });
-    // Past another exporter and back.
-    let managed = import_legacy(&good).unwrap();
+    // A re-export and its import.
+    let managed = import_legacy(&valid).unwrap();
     let raw = managed.into_raw();
-    // SAFETY: given up right here.
+    // SAFETY: `into_raw` just returned the pointer, and this is its only use.
     let again = unsafe { Managed::from_raw(raw) }.unwrap();
     let legacy = ExportRequest {
         copy: Some(false),
@@ -213,9 +215,9 @@ fn data_is_not_read_until_it_is_asked_for() {
     );
 }
 
-/// NEG-13, FLG-08, FLG-10: newer minors, flags that nobody knows yet and older ones are all taken.
+/// NEG-13, FLG-08, FLG-10: newer minor versions, unknown flags and flags of older versions are accepted.
 #[test]
-fn newer_minors_and_unknown_flags_are_taken() {
+fn newer_minors_and_unknown_flags_are_accepted() {
     let (_memory, data) = memory(&[1_i32, 2, 3]);
     for (minor, flags) in [
         (0, 0),
@@ -241,60 +243,60 @@ fn newer_minors_and_unknown_flags_are_taken() {
     }
 }
 
-/// CAP-09: no deleter means nothing to release.
+/// CAP-09: a tensor without a deleter needs no release.
 #[test]
-fn a_null_deleter_is_fine() {
+fn a_null_deleter_is_accepted() {
     let (_memory, data) = memory(&[1_u8, 2]);
     let foreign = Foreign {
         has_deleter: false,
         ..Foreign::new(data, U8, &[2])
     };
     let tensor = foreign.versioned();
-    // SAFETY: a good tensor; its struct is freed below, when nobody uses it any more.
+    // SAFETY: a valid tensor over memory that outlives it; its struct is freed below, after its last use.
     let managed = unsafe { Managed::from_raw(tensor) }.unwrap();
     assert_eq!(managed.view().to_vec::<u8>().unwrap(), [1, 2]);
     drop(managed);
     assert_eq!(foreign.deleted.times(), 0);
-    // SAFETY: the last use.
+    // SAFETY: `versioned` returned the pointer, and this is its last use.
     unsafe { made::free_versioned(tensor) };
 
-    // Neither for one that is refused.
+    // A refused tensor without a deleter is not released either.
     let foreign = Foreign {
         ndim: Some(-1),
         ..foreign
     };
     let tensor = foreign.versioned();
-    // SAFETY: as above.
+    // SAFETY: the struct is valid, and is refused for its rank before the lists are read.
     unsafe { Managed::from_raw(tensor) }.unwrap_err();
-    // SAFETY: the last use.
+    // SAFETY: `versioned` returned the pointer, and this is its last use.
     unsafe { made::free_versioned(tensor) };
 }
 
-/// CAP-08, LAY-02: what we hand on has a deleter and strides, even if its first producer left them out; faults 5, 54.
+/// CAP-08, LAY-02: a re-export has a deleter and strides, even if the first producer omitted them; faults 5, 54.
 #[test]
-fn a_relay_adds_what_consumers_need() {
+fn a_reexport_adds_deleter_and_strides() {
     let (_memory, data) = memory(&[1_i32, 2, 3, 4, 5, 6]);
     let no_strides = Foreign {
         strides: None,
         ..Foreign::new(data, I32, &[2, 3])
     };
     let raw = import(&no_strides).unwrap().into_raw();
-    // SAFETY: a valid tensor until its deleter is called.
+    // SAFETY: the struct is valid until its deleter is called.
     let tensor = unsafe { raw.as_ref() };
     assert!(!tensor.dl_tensor.strides.is_null());
     assert_eq!(tensor.dl_tensor.data.cast(), data, "shared, not copied");
-    // SAFETY: given up above.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     let back = unsafe { Managed::from_raw(raw) }.unwrap();
     assert_eq!(back.view().strides(), [3, 1]);
     drop(back);
     assert_eq!(no_strides.deleted.times(), 1);
 
     let legacy = import_legacy(&no_strides).unwrap().into_legacy().unwrap();
-    // SAFETY: as above.
+    // SAFETY: the struct is valid until its deleter is called.
     let tensor = unsafe { legacy.as_ref() };
     assert!(!tensor.dl_tensor.strides.is_null());
     assert_eq!(tensor.dl_tensor.data.cast(), data, "shared, not copied");
-    // SAFETY: given up above.
+    // SAFETY: `into_legacy` returned the pointer, and this is its last use.
     drop(unsafe { Managed::from_legacy(legacy) }.unwrap());
     assert_eq!(no_strides.deleted.times(), 2);
 
@@ -303,25 +305,25 @@ fn a_relay_adds_what_consumers_need() {
         ..Foreign::new(data, I32, &[2, 3])
     };
     let theirs = no_deleter.versioned();
-    // SAFETY: a good tensor; its struct is freed below.
+    // SAFETY: a valid tensor over memory that outlives it; its struct is freed below, after its last use.
     let raw = unsafe { Managed::from_raw(theirs) }.unwrap().into_raw();
-    // SAFETY: as above.
+    // SAFETY: the struct is valid until its deleter is called.
     assert!(unsafe { raw.as_ref() }.deleter.is_some());
-    // SAFETY: given up above.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     drop(unsafe { Managed::from_raw(raw) }.unwrap());
-    // SAFETY: the last use.
+    // SAFETY: `versioned` returned the pointer, and this is its last use.
     unsafe { made::free_versioned(theirs) };
 
-    // A complete one is handed on as it is: no wrapper, no allocation.
+    // A tensor with deleter and strides is re-exported without a new struct.
     let theirs = Foreign::new(data, I32, &[2, 3]).versioned();
-    // SAFETY: a good tensor.
+    // SAFETY: a valid tensor over memory that outlives it.
     let raw = unsafe { Managed::from_raw(theirs) }.unwrap().into_raw();
     assert_eq!(raw, theirs);
-    // SAFETY: given up above.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     drop(unsafe { Managed::from_raw(raw) }.unwrap());
 }
 
-/// LAY-04: strides left out mean row-major, in a legacy tensor, one of 1.0 or 1.1, and, to be lenient, a newer one; faults 54.
+/// LAY-04: null strides mean row-major, in a legacy tensor, in one of 1.0 or 1.1, and, to be lenient, in a newer one; faults 54.
 #[test]
 fn null_strides_are_row_major() {
     let (_memory, data) = memory(&[0_i32, 1, 2, 3, 4, 5]);
@@ -350,23 +352,24 @@ fn null_strides_are_row_major() {
     }
 }
 
-/// LAY-03, LAY-19, LAY-20, LAY-21: a rank is 0 to 64; no shape is fine without axes only; no negative extent; faults 5, 55, 69, 70.
+/// LAY-03, LAY-19, LAY-20, LAY-21: the rank is 0 to 64, the shape is null only without axes, and no size is negative; faults 5,
+/// 55, 69, 70.
 #[test]
 fn ranks_and_shapes() {
     let (_memory, data) = memory(&[7_i32; 4]);
-    let good = Foreign::new(data, I32, &[2, 2]);
+    let valid = Foreign::new(data, I32, &[2, 2]);
     for ndim in [-1, -2, i32::MIN] {
         let foreign = Foreign {
             ndim: Some(ndim),
-            ..good.clone()
+            ..valid.clone()
         };
         assert_eq!(malformed(&foreign), "ndim is negative");
     }
     for ndim in [65, 1000, i32::MAX] {
-        // The lists are much shorter than that: they are not read.
+        // The lists are much shorter than that, so they must not be read.
         let foreign = Foreign {
             ndim: Some(ndim),
-            ..good.clone()
+            ..valid.clone()
         };
         let found = usize::try_from(ndim).unwrap();
         assert_eq!(refused(&foreign), Error::TooManyAxes { found, most: 64 });
@@ -376,14 +379,14 @@ fn ranks_and_shapes() {
             ndim: Some(2),
             shape: None,
             strides,
-            ..good.clone()
+            ..valid.clone()
         };
         assert_eq!(malformed(&foreign), "shape is null although ndim is not 0");
     }
     for shape in [[-1, 2], [2, -1], [i64::MIN, 0], [0, -1]] {
         let foreign = Foreign {
             shape: Some(shape.to_vec()),
-            ..good.clone()
+            ..valid.clone()
         };
         let axis = shape.iter().position(|&extent| extent < 0).unwrap();
         let found = i128::from(shape[axis]);
@@ -406,9 +409,9 @@ fn ranks_and_shapes() {
     });
 }
 
-/// Own faults 11: nothing of a struct is read where it is not aligned, its deleter included.
+/// Own faults 11: a misaligned struct is not read, not even its deleter.
 #[test]
-fn structs_that_cannot_be_read() {
+fn misaligned_structs_are_not_read() {
     let memory = [0x5A_u64; 16];
     for offset in 1..8 {
         let place = memory.as_ptr().cast_mut().wrapping_byte_add(offset);
@@ -417,23 +420,23 @@ fn structs_that_cannot_be_read() {
             what: "the address of the struct is no multiple of 8",
             found: i64::try_from(place.as_ptr().addr()).unwrap(),
         };
-        // SAFETY: no struct, of which nothing is read.
+        // SAFETY: a misaligned struct is not read.
         let error = unsafe { Managed::from_raw(place.cast()) }.unwrap_err();
         assert_eq!(error, needed);
-        // SAFETY: as above.
+        // SAFETY: a misaligned struct is not read.
         let error = unsafe { Managed::from_legacy(place.cast()) }.unwrap_err();
         assert_eq!(error, needed);
     }
 }
 
-/// The lists must be aligned to be read at all: LAY-21.
+/// LAY-21: shape and strides must be aligned to be read.
 #[test]
-fn lists_that_cannot_be_read() {
+fn misaligned_lists_are_not_read() {
     let (_memory, data) = memory(&[7_i32; 4]);
     for (which, shape) in [(0, &[2, 2][..]), (1, &[2, 2]), (0, &[1; 64]), (1, &[1; 64])] {
         let foreign = Foreign::new(data, I32, shape);
         let tensor = foreign.versioned();
-        // SAFETY: the struct is ours until it is imported.
+        // SAFETY: no other code uses the struct until it is imported.
         let inside = unsafe { &mut (*tensor.as_ptr()).dl_tensor };
         let list = if which == 0 {
             &mut inside.shape
@@ -441,7 +444,7 @@ fn lists_that_cannot_be_read() {
             &mut inside.strides
         };
         *list = list.wrapping_byte_add(4);
-        // SAFETY: the lists are not read when they are not aligned.
+        // SAFETY: the struct is valid, and misaligned lists are not read.
         let error = unsafe { Managed::from_raw(tensor) }.unwrap_err();
         let address = "the address of shape or strides is no multiple of 8";
         assert!(
@@ -452,7 +455,7 @@ fn lists_that_cannot_be_read() {
     }
 }
 
-/// DTY-06, DTY-07, DTY-08, FLG-07: kinds, widths and lanes that DLPack 1.3 does not have; faults 73, 74.
+/// DTY-06, DTY-07, DTY-08, FLG-07: type codes, widths and lanes that DLPack 1.3 does not have; faults 73, 74.
 #[test]
 fn unknown_data_types() {
     let (_memory, data) = memory(&[0_u64; 64]);
@@ -496,7 +499,7 @@ fn unknown_data_types() {
             assert_eq!(managed.view().dtype(), DataType::new(code, bits, lanes));
         });
     }
-    // Padding is said of narrow values only.
+    // The padding flag applies only to items of less than a byte.
     for (foreign_type, padded) in [(dtype(17, 4, 1), true), (U8, false)] {
         let foreign = Foreign {
             flags: DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
@@ -508,7 +511,8 @@ fn unknown_data_types() {
     }
 }
 
-/// DEV-12, DEV-14, DEV-15: known devices are kept and, off the processor, not read; unknown ones are refused; faults 80, 82.
+/// DEV-12, DEV-14, DEV-15: known devices are kept, and memory that the CPU cannot access is not read; unknown devices are
+/// refused; faults 80, 82.
 #[test]
 fn devices() {
     let (_memory, data) = memory(&[5_u8, 6]);
@@ -547,7 +551,7 @@ fn devices() {
     }
 }
 
-/// LAY-05, LAY-06: no address is fine where there are no elements, and nowhere else; faults 6, 7, 56.
+/// LAY-05, LAY-06: a null address is accepted only without elements; faults 6, 7, 56.
 #[test]
 fn null_data() {
     for shape in [&[0_i64][..], &[0, 3], &[3, 0], &[2, 0, i64::MAX]] {
@@ -559,7 +563,7 @@ fn null_data() {
             assert_eq!(view.iter::<i32>().unwrap().count(), 0);
         });
     }
-    // An address that means nothing is not touched either, whatever the strides and the offset.
+    // A dangling address of an empty tensor is not used, whatever the strides and the offset.
     let nowhere = Foreign {
         byte_offset: u64::MAX,
         ..Foreign::new(core::ptr::dangling_mut(), I32, &[0, 3]).strides(&[i64::MIN, i64::MAX])
@@ -574,7 +578,7 @@ fn null_data() {
     }
 }
 
-/// LAY-07: the first element lies behind the byte offset; one that leads out of memory is refused; faults 58, 59, 66.
+/// LAY-07: the first element is at the byte offset; an offset that leads out of the address space is refused; faults 58, 59, 66.
 #[test]
 fn byte_offsets() {
     let (_memory, data) = memory(&[0_i32, 1, 2, 3, 4]);
@@ -614,7 +618,7 @@ fn byte_offsets() {
             "byte_offset and strides lead out of memory, byte_offset"
         );
     }
-    // A handle is no address: nothing is added to it.
+    // A handle is not an address: nothing is added to it.
     let metal = Foreign {
         byte_offset: 8,
         device: DLDevice {
@@ -629,7 +633,7 @@ fn byte_offsets() {
     });
 }
 
-/// LAY-19, LAY-22: products and ranges that overflow something are refused, not cut; faults 63, 64, 67.
+/// LAY-19, LAY-22: products and ranges that overflow are refused, not truncated; faults 63, 64, 67.
 #[test]
 fn extents_and_strides_that_overflow() {
     const BIG: i64 = 1 << 32;
@@ -665,7 +669,7 @@ fn extents_and_strides_that_overflow() {
             "{strides:?}: {what}"
         );
     }
-    // From a small address it is not far to the end of memory, downwards.
+    // Below a small address there is little space for negative strides.
     for (address, offset, strides) in [(16, 0, -5), (16, 4, -6), (8, 0, i64::MIN >> 4)] {
         let low = Foreign {
             byte_offset: offset,
@@ -676,7 +680,7 @@ fn extents_and_strides_that_overflow() {
     }
     let low = Foreign::new(without_provenance_mut(16), I32, &[5]).strides(&[-1]);
     accepted(&low, |managed| assert_eq!(managed.view().strides(), [-1]));
-    // Strides that are never walked may be anything.
+    // Strides of axes of size 1 may be anything.
     let (_one, data) = memory(&[42_i32]);
     for strides in [[i64::MAX, i64::MIN], [i64::MIN, i64::MAX], [0, -1]] {
         accepted(
@@ -689,7 +693,8 @@ fn extents_and_strides_that_overflow() {
     }
 }
 
-/// LAY-11, LAY-12: no alignment is relied on: values are read anywhere, only a slice needs its type's; faults 86, 87.
+/// LAY-11, LAY-12: no alignment is assumed: values are read at any address, only a slice needs the alignment of its type; faults
+/// 86, 87.
 #[test]
 fn misaligned_data() {
     let mut bytes = [0_u8; 64];
@@ -720,7 +725,7 @@ fn misaligned_data() {
     }
 }
 
-/// DTY-02: a byte other than 0 and 1 is no `bool`, wherever it stands; faults 71.
+/// DTY-02: a byte other than 0 and 1 is not read as a `bool`, at any position; faults 71.
 #[test]
 fn bytes_that_are_no_bool() {
     let (_memory, data) = memory(&[0_u8, 1, 2, 1, 255]);
@@ -746,13 +751,13 @@ fn bytes_that_are_no_bool() {
             },
         );
     }
-    // Bytes that lie between the items do not matter.
+    // Bytes between the items may have any value.
     accepted(&Foreign::new(data, BOOL, &[2]).strides(&[3]), |managed| {
         assert_eq!(managed.view().to_vec::<bool>().unwrap(), [false, true]);
     });
 }
 
-/// FLG-03, FLG-09, NEG-20: read-only data, and all data of a legacy tensor, is not written to; faults 29, 75.
+/// FLG-03, FLG-09, NEG-20: read-only data, and all data of a legacy tensor, is not written; faults 29, 75.
 #[test]
 fn read_only_data_is_not_written() {
     let (_memory, data) = memory(&[1_i32, 2]);
@@ -777,35 +782,37 @@ fn read_only_data_is_not_written() {
                 Err(Error::ReadOnly)
             }
         );
-        // Sharing it with others does not make it writable.
+        // A shared export of it is read-only, too.
         let again = Arc::new(managed).to_dlpack().unwrap();
         assert!(again.view().is_read_only());
     }
     assert_eq!(foreign.deleted.times(), 3);
 }
 
-/// NEG-16, NEG-20, LAY-02: a legacy tensor becomes one of 1.3, and says what it could not say before: read-only.
+/// NEG-16, NEG-20, LAY-02: a legacy tensor is re-exported in a struct of 1.3 with the flag read-only, which the legacy struct
+/// cannot express.
 #[test]
 fn a_legacy_tensor_is_wrapped() {
     let (_memory, data) = memory(&[1_i32, 2, 3, 4]);
     let foreign = Foreign::new(data, I32, &[2, 2]).strides(&[1, 2]);
     let raw = import_legacy(&foreign).unwrap().into_raw();
-    // SAFETY: valid until its deleter is called.
+    // SAFETY: the struct is valid until its deleter is called.
     let tensor = unsafe { raw.as_ref() };
     assert_eq!(Version::from(tensor.version), Version::CURRENT);
     assert_eq!(tensor.flags, DLPACK_FLAG_BITMASK_READ_ONLY);
     assert_eq!(tensor.dl_tensor.data.cast(), data);
     assert_eq!(foreign.deleted.times(), 0);
-    // SAFETY: given up above.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     let managed = unsafe { Managed::from_raw(raw) }.unwrap();
     assert_eq!(managed.view().to_vec::<i32>().unwrap(), [1, 3, 2, 4]);
     drop(managed);
     assert_eq!(foreign.deleted.times(), 1);
 }
 
-/// CAP-06, CAP-20, CAP-18: through five owners and back, the last one to let go releases the first producer, once; faults 1, 2, 15.
+/// CAP-06, CAP-20, CAP-18: after up to five re-exports, the last one to be dropped releases the first producer, once; faults 1,
+/// 2, 15.
 #[test]
-fn a_relay_of_five() {
+fn the_last_of_five_reexports_releases_the_producer() {
     let (_memory, data) = memory(&[1_i32, 2, 3]);
     for depth in 0..=5 {
         for legacy in [false, true] {
@@ -821,7 +828,7 @@ fn a_relay_of_five() {
                     others.to_dlpack().unwrap()
                 } else {
                     let raw = others.to_dlpack().unwrap().into_raw();
-                    // SAFETY: given up right here.
+                    // SAFETY: `into_raw` just returned the pointer, and this is its only use.
                     unsafe { Managed::from_raw(raw) }.unwrap()
                 };
                 assert_eq!(foreign.deleted.times(), 0);
@@ -834,9 +841,9 @@ fn a_relay_of_five() {
     }
 }
 
-/// CPY-12, CPY-04, CPY-07, DEV-12: an imported tensor is exported as it is asked for, and never copied twice; faults 79.
+/// CPY-12, CPY-04, CPY-07, DEV-12: an imported tensor is exported as the request demands, and copied at most once; faults 79.
 #[test]
-fn an_import_is_exported_as_asked() {
+fn an_import_is_exported_as_requested() {
     let (_memory, data) = memory(&[1_i32, 2, 3, 4, 5, 6]);
     let foreign = Foreign {
         flags: DLPACK_FLAG_BITMASK_READ_ONLY,
@@ -871,7 +878,7 @@ fn an_import_is_exported_as_asked() {
         drop(managed);
         assert_eq!(foreign.deleted.times() - before, 1);
     }
-    // What was copied for us stays so.
+    // A tensor that is flagged as a copy keeps the flag.
     let copied = Foreign {
         flags: DLPACK_FLAG_BITMASK_IS_COPIED,
         ..foreign
@@ -883,35 +890,36 @@ fn an_import_is_exported_as_asked() {
     assert!(managed.view().is_copied() && managed.view().as_ptr() == data.cast_const());
 }
 
-/// CAP-20: what an import can prove is that a block of this crate is a copy for one consumer; a flag proves nothing.
+/// CAP-20: an import is known to have the only reference only if its block is a copy made by this crate for one consumer. A flag
+/// is no proof.
 #[test]
-fn only_a_copy_of_our_own_is_known_to_be_ours_alone() {
+fn only_copies_of_this_crate_are_known_to_be_unshared() {
     let copy = ExportRequest {
         copy: Some(true),
         ..ExportRequest::versioned()
     };
-    // SAFETY: each pointer comes from `into_raw`, and nobody else has it.
+    // SAFETY: `into_raw` just returned each pointer, and this is its only use.
     let back = |tensor: Managed| unsafe { Managed::from_raw(tensor.into_raw()) }.unwrap();
     let made = || vec![1_i32, 2, 3].into_dlpack_with(&copy).unwrap();
     assert!(is_own_copy(&back(made())));
     assert!(is_own_copy(&back(made().slice(0, 1..2).unwrap())));
     assert!(is_own_copy(&back(back(made()))));
-    // Whoever made it shared may have told others where it is.
+    // Other code may have got the address of a tensor that was marked shared.
     for shared in [made().shared(), back(made()).shared()] {
         assert!(shared.view().is_copied() && !is_own_copy(&shared));
         let again = back(shared);
         assert!(!again.view().is_copied() && !is_own_copy(&again));
     }
-    // Others have a reference to the memory, or may have: a layer, a plain export, zeros, the struct without flags.
-    let layer = back(made()).reshape(&[3, 1]).unwrap();
+    // Other code has, or may have, a reference to the memory: of a re-export, a plain export, zeros, or the struct without flags.
+    let reexport = back(made()).reshape(&[3, 1]).unwrap();
     let zeros = Managed::zeroed(&[3], DataType::I32).unwrap();
-    for tensor in [layer, vec![1_i32].into_dlpack().unwrap(), zeros] {
+    for tensor in [reexport, vec![1_i32].into_dlpack().unwrap(), zeros] {
         assert!(!is_own_copy(&back(tensor)));
     }
-    // SAFETY: as above.
+    // SAFETY: `into_legacy` just returned the pointer, and this is its only use.
     let legacy = unsafe { Managed::from_legacy(made().into_legacy().unwrap()) };
     assert!(!is_own_copy(&legacy.unwrap()));
-    // What another producer says.
+    // The flag of another producer.
     let (memory, data) = memory(&[1_i32, 2, 3]);
     let copied = Foreign {
         flags: DLPACK_FLAG_BITMASK_IS_COPIED,
@@ -922,7 +930,7 @@ fn only_a_copy_of_our_own_is_known_to_be_ours_alone() {
     drop((foreign, memory));
 }
 
-/// CAP-13: a foreign tensor is released by whichever thread lets go of it; faults 31, 32.
+/// CAP-13: a foreign tensor is released by the thread that drops it, whichever it is; faults 31, 32.
 #[test]
 fn released_on_another_thread() {
     let (memory, data) = memory(&[1_i32, 2, 3]);

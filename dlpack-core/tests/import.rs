@@ -1,5 +1,5 @@
-//! From a tensor back to Rust values: what fits is read as its indices say, what does not is refused, and either way the tensor is
-//! released once.
+//! Imports of tensors into Rust values: a tensor that fits is read in the order of its indices, any other is refused, and both
+//! are released once.
 
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
 
@@ -9,9 +9,9 @@ use dlpack_core::{DLPack, DataType, Device, Error, FromDLPack, Managed, SharedBu
 use made::{BOOL, F32, Foreign, I32, U8};
 use std::sync::Arc;
 
-/// Imports a good tensor, whose memory outlives it.
+/// Imports a valid tensor, whose memory outlives it.
 fn import(foreign: &Foreign) -> Managed {
-    // SAFETY: as said above.
+    // SAFETY: shape and strides are valid, and all callers keep the memory.
     unsafe { Managed::from_raw(foreign.versioned()) }.unwrap()
 }
 
@@ -82,9 +82,10 @@ enum Either {
     Numbers(Vec<i32>),
 }
 
-/// CAP-06, LAY-01, LAY-07: any strides are read in the order of the indices; the tensor is released as soon as it was copied.
+/// CAP-06, LAY-01, LAY-07: tensors with any strides are read in the order of their indices, and released as soon as they are
+/// copied.
 #[test]
-fn values_come_in_the_order_of_their_indices() {
+fn values_are_in_the_order_of_their_indices() {
     let (_memory, plain) = numbers(&[2, 3]);
     for (foreign, expected) in [
         (plain.clone(), [0, 1, 2, 3, 4, 5]),
@@ -113,14 +114,14 @@ fn values_come_in_the_order_of_their_indices() {
         assert_eq!(list, expected);
         assert_eq!(foreign.deleted.times() - before, 3);
 
-        // And there again, as they were.
+        // An export of the values has the same values.
         for back in [rows.into_dlpack().unwrap(), columns.into_dlpack().unwrap()] {
             assert_eq!(back.view().to_vec::<i32>().unwrap(), expected);
         }
     }
 }
 
-/// The last axes belong to the element, if they are its own.
+/// The last axes belong to the element if they have its sizes.
 #[test]
 fn trailing_axes() {
     let (_memory, foreign) = numbers(&[2, 2, 3]);
@@ -149,10 +150,10 @@ fn trailing_axes() {
     assert_eq!(four.deleted.times(), 1);
 }
 
-/// DTY-08, LAY-19, CAP-21: another type, rank or size is refused with what was found and what was needed, and released once;
-/// faults 4.
+/// DTY-08, LAY-19, CAP-21: a tensor of another type, rank or size is refused with the found and the needed value, and released
+/// once; faults 4.
 #[test]
-fn what_does_not_fit_is_refused() {
+fn tensors_that_do_not_fit_are_refused() {
     let refused = |foreign: &Foreign| {
         let error = Rows::from_dlpack(import(foreign)).unwrap_err();
         assert_eq!(foreign.deleted.times(), 1);
@@ -190,7 +191,7 @@ fn what_does_not_fit_is_refused() {
             device: Device::cuda(0)
         }
     );
-    // An extent that the field cannot hold, of a tensor that is longer than its memory by strides of 0.
+    // A size that the field's type cannot represent, of a tensor that exceeds its memory by strides of 0.
     let wide = Foreign::new(memory.as_mut_ptr().cast(), I32, &[70_000, 1, 3]).strides(&[0, 0, 1]);
     let error = Pixels::from_dlpack(import(&wide)).unwrap_err();
     assert!(matches!(error, Error::BadField { .. }), "{error:?}");
@@ -214,7 +215,8 @@ fn what_does_not_fit_is_refused() {
     );
 }
 
-/// Own faults 13: of a tensor that repeats a few items without end, each is looked at once; and none is copied that does not fit.
+/// Own faults 13: of a tensor that repeats few items many times, each item is checked once, and a tensor that does not fit is not
+/// copied.
 #[test]
 fn endless_tensors() {
     let mut bytes = vec![1_u8; 1 << 21];
@@ -241,7 +243,7 @@ fn endless_tensors() {
     }
 }
 
-/// CPY-12: memory that is adopted keeps its strides, and is handed on without a copy.
+/// CPY-12: adopted memory keeps its strides, and is re-exported without a copy.
 #[test]
 fn adopted_memory_keeps_its_layout() {
     let (memory, foreign) = numbers(&[2, 3]);
@@ -262,7 +264,7 @@ fn adopted_memory_keeps_its_layout() {
         drop(again);
         assert_eq!(foreign.deleted.times() - before, 2);
     }
-    // The first element has to come first.
+    // The first element must have the lowest address.
     let backwards = Foreign {
         byte_offset: 40,
         ..foreign.strides(&[-3, 1])
@@ -271,7 +273,7 @@ fn adopted_memory_keeps_its_layout() {
     assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
 }
 
-/// Own faults 2: what lies between the items of a tensor is not the producer's to lend, so no safe method may reach it.
+/// Own faults 2: the memory between the items of a tensor does not belong to it, so a tensor with gaps is not adopted.
 #[test]
 fn gaps_are_not_adopted() {
     let (_memory, foreign) = numbers(&[2, 3]);
@@ -287,7 +289,7 @@ fn gaps_are_not_adopted() {
     }
 }
 
-/// LAY-22: elements with axes of their own are adopted only if their items lie one after another.
+/// LAY-22: elements of several items are adopted only if the items of each are contiguous.
 #[test]
 fn adopted_elements_are_whole() {
     let (_memory, foreign) = numbers(&[3, 2]);
@@ -323,7 +325,7 @@ fn adopted_elements_are_whole() {
     }
 }
 
-/// An enum takes the first variant that the tensor fits.
+/// An enum selects the first variant that the tensor fits.
 #[test]
 fn enums() {
     let (mut memory, numbers) = numbers(&[2, 3]);

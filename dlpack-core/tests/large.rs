@@ -1,4 +1,4 @@
-//! Copies of more memory than caches hold, for which processors have instructions of their own.
+//! Copies of more memory than caches hold, for which the crate uses special instructions.
 
 #![cfg(not(miri))]
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
@@ -11,14 +11,14 @@ use made::{Foreign, I32};
 
 const COUNT: i32 = (16 << 20) / 4 + 100;
 const LEN: usize = COUNT as usize;
-/// Stands before and behind what a copy may write.
+/// Value of the elements before and after the range that a copy may write.
 const GUARD: i32 = -7;
 
-/// A shared tensor of `LEN` numbers, from an index on.
+/// A shared tensor of `LEN` numbers that starts at an index.
 fn import(numbers: &mut [i32], first: usize) -> Managed {
     let data = numbers[first..first + LEN].as_mut_ptr().cast();
     let foreign = Foreign::new(data, I32, &[LEN as i64]);
-    // SAFETY: a good tensor; each test keeps its memory for longer.
+    // SAFETY: a valid tensor over `numbers`, which each test keeps alive.
     unsafe { Managed::from_raw(foreign.versioned()) }
         .unwrap()
         .shared()

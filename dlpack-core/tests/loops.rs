@@ -1,9 +1,9 @@
-//! Loops over typed arrays: lengths and addresses around those of a cache line, functions that panic, memory that overlaps.
+//! Loops over typed arrays: lengths and addresses near multiples of a cache line, functions that panic, overlapping memory.
 
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "small numbers, and random ones of which a part will do"
+    reason = "small numbers, and random ones whose low bits are enough"
 )]
 
 mod dice;
@@ -31,26 +31,26 @@ fn import(data: *mut u8, dtype: DLDataType, shape: &[usize], trailing: &[usize])
         .map(|&extent| extent as i64)
         .collect();
     let foreign = Foreign::new(data, dtype, &shape);
-    // SAFETY: a good tensor; each test keeps its memory for longer.
+    // SAFETY: a valid tensor over memory that each test keeps alive.
     unsafe { Managed::from_raw(foreign.versioned()) }
         .unwrap()
         .shared()
 }
 
 fn bytes<T: Plain>(elements: &[T]) -> Vec<u8> {
-    // SAFETY: plain numbers are their bytes.
+    // SAFETY: a `Plain` type is initialised memory without padding.
     unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(elements)) }
         .to_vec()
 }
 
-/// Bytes that are all different from their neighbours.
+/// Bytes that differ from their neighbours.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len)
         .map(|index| (index * 37 + index / 256) as u8)
         .collect()
 }
 
-/// Lengths and offsets to test: all near the size of a line, fewer under Miri.
+/// Lengths near the size of a cache line, fewer under Miri.
 fn lengths() -> impl Iterator<Item = usize> {
     let (few, many) = if cfg!(miri) {
         (0..2, vec![70])
@@ -68,7 +68,7 @@ type Write<'a, T> = &'a mut dyn FnMut(&mut ViewMut<T, [i64; 1]>);
 
 /// Writes to contiguous elements at any address by each method, and compares all of the memory.
 fn writes<T: Plain>(dtype: DLDataType, trailing: &[usize], change: fn(T) -> T) {
-    // A multiple of 64 bytes, so that the offsets are all there are.
+    // Aligned to 64 bytes, so that the tested offsets are all offsets in a cache line.
     #[repr(align(64))]
     struct Aligned([u8; 1 << 17]);
     let mut memory = Box::new(Aligned([0; 1 << 17]));
@@ -90,7 +90,7 @@ fn writes<T: Plain>(dtype: DLDataType, trailing: &[usize], change: fn(T) -> T) {
             };
             let old = pattern(all);
             let mut old_elements: Vec<T> = Vec::with_capacity(len);
-            // SAFETY: room for `len` elements, of which any bytes are one.
+            // SAFETY: the capacity is `len` elements, and any bytes are a valid element.
             unsafe {
                 core::ptr::copy_nonoverlapping(
                     old.as_ptr().wrapping_add(begin),
@@ -98,7 +98,7 @@ fn writes<T: Plain>(dtype: DLDataType, trailing: &[usize], change: fn(T) -> T) {
                     size,
                 )
             };
-            // SAFETY: written right above.
+            // SAFETY: `copy_nonoverlapping` just wrote `len` elements.
             unsafe { old_elements.set_len(len) };
             let new: Vec<T> = old_elements
                 .iter()
@@ -168,10 +168,10 @@ fn collects<T: Plain + PartialEq + core::fmt::Debug>(dtype: DLDataType, trailing
             let mut folded = Vec::new();
             array.iter().for_each(|element| folded.push(element));
             assert!(bytes(&folded) == expected, "folded {len} at {offset}");
-            // Results of the same size.
+            // Results with the size of an element.
             let results: Vec<T> = array.iter().map(|element| element).collect();
             assert!(bytes(&results) == expected, "items of {len} at {offset}");
-            // Any collection, and one that stops early.
+            // Another collection, and a function that stops early.
             let mut calls = 0;
             let stopped: Option<Vec<T>> = array
                 .iter()
@@ -200,8 +200,8 @@ fn collects_of_every_length_and_address() {
     collects::<[u64; 3]>(U64, &[3]);
 }
 
-/// Rows of every length, at addresses that are not aligned for lines, contiguous and with gaps: read by `fold`, by `next` and both,
-/// and changed.
+/// Rows of every length, contiguous and with gaps, at addresses that are not aligned to cache lines: read by `fold`, by `next`
+/// and by both, and changed.
 fn rows_of<T: Plain + PartialEq + core::fmt::Debug>(dtype: DLDataType, number: fn(usize) -> T) {
     let rows = 3;
     for len in lengths().filter(|&len| len < 300 || len == 600) {
@@ -272,7 +272,7 @@ fn rows_of_every_length() {
     rows_of::<u64>(U64, |number| number as u64 * 0x0101_0000_0203);
 }
 
-/// The bytes of bools may be any.
+/// The bytes of `bool`s may have any value.
 #[test]
 fn collects_of_many_bools() {
     let mut memory = pattern(700);
@@ -290,7 +290,7 @@ fn collects_of_many_bools() {
     drop(array);
 }
 
-/// Compares reductions with plain loops, for numbers that are added without rounding.
+/// Compares reductions with plain loops, for numbers whose sums are exact.
 macro_rules! check_reductions {
     ($array:expr, $other:expr, $number:ident, $sum:ident, $add:expr, $multiply:expr) => {{
         let (array, other) = (&$array, &$other);
@@ -323,7 +323,7 @@ macro_rules! reductions {
         const SIZE: usize = size_of::<$number>();
         let kind = dtype($code, 8 * SIZE as u8, 1);
         let mut dice = Dice(SIZE as u64);
-        // Small numbers, so that sums of floats are exact; below, one that is larger or smaller than all.
+        // Small numbers, so that sums of floats are exact. Below, one element is larger or smaller than all others.
         const ROOM: usize = if cfg!(miri) { 300 } else { 20_000 };
         let mut memory = vec![0_u8; ROOM * SIZE];
         let mut fill = |skew: usize| {
@@ -341,23 +341,23 @@ macro_rules! reductions {
                 check_reductions!(array, array, $number, $sum, $add, $multiply);
                 check_reductions!(array, of(data.wrapping_add(SIZE)), $number, $sum, $add, $multiply);
                 check_reductions!(array, of(data.wrapping_add(16)), $number, $sum, $add, $multiply);
-                // The extremes at any place.
+                // The extreme is at any position.
                 if len > 0 && !cfg!(miri) {
                     let at = data.cast::<$number>().wrapping_add((offset * 31) % len);
                     for extreme in [$number::MAX, $number::MIN] {
-                        // SAFETY: an element of the array, which nobody else uses.
+                        // SAFETY: `at` is an element of the array, which is not accessed meanwhile.
                         let old = unsafe { at.read_unaligned() };
-                        // SAFETY: as above.
+                        // SAFETY: `at` is an element of the array, which is not accessed meanwhile.
                         unsafe { at.write_unaligned(extreme) };
                         let found = if extreme > 0 as $number { array.max() } else { array.min() };
                         assert_eq!(found, Some(extreme));
-                        // SAFETY: as above.
+                        // SAFETY: `at` is an element of the array, which is not accessed meanwhile.
                         unsafe { at.write_unaligned(old) };
                     }
                 }
             }
         }
-        // Other strides, of one array and of two.
+        // Other strides of one array and of two.
         for case in 0..if cfg!(miri) { 2 } else { 100 } {
             let data = fill(0);
             let mut dice = Dice(case);
@@ -381,7 +381,7 @@ macro_rules! reductions {
                     return None;
                 }
                 let foreign = Foreign::new(data, kind, &shape).strides(&strides);
-                // SAFETY: all elements lie in the memory, which outlives the tensor.
+                // SAFETY: all items lie in the memory, which outlives the tensor.
                 let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
                 let tensor = if dice.below(2) == 0 { tensor.shared() } else { tensor };
                 Some(View::<$number, [i64; 3]>::new(tensor).unwrap())
@@ -441,7 +441,7 @@ fn sums_of_many_do_not_overflow_and_lose_few_digits() {
     );
 }
 
-/// NaN anywhere is the result; infinities are numbers.
+/// The result is NaN if any element is; infinities are ordinary numbers.
 #[test]
 fn extremes_of_nan_and_infinity() {
     for len in [1, 7, 16, 17, 64, 200, 700] {
@@ -487,7 +487,7 @@ fn reductions_of_nothing_and_of_other_shapes() {
     assert_eq!(repeated.dot(&repeated), Ok(4.0));
 }
 
-/// A function that panics leaves each element as it was, or as the function made it.
+/// After a function panics, each element has its old value or the one that the function returned.
 #[test]
 fn a_panic_leaves_old_or_new_elements() {
     let len = if cfg!(miri) { 60 } else { 300 };
@@ -514,13 +514,13 @@ fn a_panic_leaves_old_or_new_elements() {
                 assert!(!is_new || (offset..offset + at).contains(&index));
                 changed += usize::from(is_new);
             }
-            // What was written before the line or block of the panic is there.
+            // All results before the batch of the panic are written.
             assert!(at - changed < 1024, "{changed} of {at}");
         }
     }
 }
 
-/// Every `step`-th element of rows is changed, from the second on, and what lies between them is not.
+/// Changes every `step`-th element of rows, from the second on; the elements between them do not change.
 fn changes_with_gaps<T: Plain + PartialEq + core::fmt::Debug>(
     dtype: DLDataType,
     number: fn(usize) -> T,
@@ -576,7 +576,7 @@ fn changes_of_elements_with_gaps() {
     changes_with_gaps::<f64>(F64, |number| number as f64 / 3.0);
 }
 
-/// The bytes of bools may be any, and a function is called with values.
+/// The bytes of `bool`s may have any value; a function is called with `true` or `false`.
 #[test]
 fn updates_of_many_bools() {
     let mut memory = pattern(200);
@@ -587,7 +587,7 @@ fn updates_of_many_bools() {
     drop(array);
     let expected: Vec<u8> = old.iter().map(|&byte| u8::from(byte != 0)).collect();
     assert_eq!(memory, expected);
-    // A copy of them is one of values too.
+    // A copy of them has only the bytes 0 and 1.
     let mut bytes = vec![7_u8; 200];
     let from = View::<bool, [i64; 1]>::new(import(bytes.as_mut_ptr(), BOOL, &[200], &[])).unwrap();
     let mut array = ViewMut::<bool, [i64; 1]>::new(import(data, BOOL, &[200], &[])).unwrap();
@@ -596,7 +596,7 @@ fn updates_of_many_bools() {
     assert_eq!(memory, [1; 200]);
 }
 
-/// What is copied between ranges that overlap was there before, or was copied there.
+/// Each element that is copied between overlapping ranges has its old value, or the value that was copied to it.
 #[test]
 fn copies_between_ranges_that_overlap() {
     let len = if cfg!(miri) { 100 } else { 3000 };
@@ -631,7 +631,7 @@ fn copies_between_ranges_that_overlap() {
     }
 }
 
-/// No element, no axis, an element without bytes.
+/// Arrays without elements, without axes, and with elements of size 0.
 #[test]
 fn loops_over_nothing() {
     let mut none =

@@ -1,6 +1,7 @@
-//! Annotations over memory against a naive model: the crate accepts exactly the tensors that stay inside, and reads exactly their items.
+//! Compares annotations over memory with a naive model: the crate accepts exactly the tensors that stay inside, and reads exactly
+//! their items.
 //!
-//! `DLPACK_CASES` sets the number of random cases, `DLPACK_SEED` where they start.
+//! `DLPACK_CASES` sets the number of random cases, `DLPACK_SEED` the seed of the first.
 
 #![expect(unsafe_code, reason = "reads back the bytes of exported tensors")]
 
@@ -33,7 +34,7 @@ static MEMORY: Aligned = {
     }
 };
 
-/// A struct whose annotation is a case.
+/// A struct whose annotation is a random case.
 #[derive(Clone, Debug)]
 struct Annotated {
     case: Case,
@@ -50,7 +51,7 @@ impl Annotated {
         &MEMORY.0[self.shift..self.shift + self.case.len]
     }
 
-    /// The bytes of all items, one after another, by an index walk.
+    /// The bytes of all items, found by an index walk.
     fn items(&self, tensor: &Tensor) -> Vec<u8> {
         let itemsize = self.case.kind.item_bits / 8;
         let size = usize::try_from(itemsize).unwrap();
@@ -70,7 +71,7 @@ impl DLPack for Annotated {
     }
 }
 
-/// Compares the crate with the model; `true` where both accept.
+/// Compares the crate with the model. Returns `true` if both accept.
 fn check(annotated: &Annotated) -> bool {
     let case = &annotated.case;
     match (case.verdict(), annotated.describe()) {
@@ -110,7 +111,7 @@ fn same(case: &Case, tensor: &Tensor, shape: &[i64], strides: &[i64]) {
     );
 }
 
-/// Exports and reads every item in all the ways there are.
+/// Exports and reads every item by each function.
 fn check_items(annotated: &Annotated, tensor: &Tensor) {
     let few = tensor.is_empty() || tensor.shape.iter().product::<i128>() <= 64;
     if !few || annotated.case.kind.item_bits % 8 != 0 {
@@ -170,7 +171,7 @@ fn contents(tensor: &Managed) -> Vec<u8> {
         assert_eq!(view.len_bytes(), 0);
         return vec![];
     }
-    // SAFETY: `len_bytes` bytes that the tensor holds, one after another.
+    // SAFETY: the tensor is contiguous and live, so it has `len_bytes` bytes from its address on.
     unsafe { core::slice::from_raw_parts(view.as_ptr(), view.len_bytes()) }.to_vec()
 }
 
@@ -254,8 +255,8 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |value| value.parse().expect("a number"))
 }
 
-/// LAY-01, LAY-08, LAY-13, LAY-14, LAY-15, LAY-18, LAY-19, LAY-20, LAY-22, DTY-11: a million random annotations, refused for a
-/// reason that the model knows or accepted as the model has them, and then read item by item; faults 64, 65, 66, 67.
+/// LAY-01, LAY-08, LAY-13, LAY-14, LAY-15, LAY-18, LAY-19, LAY-20, LAY-22, DTY-11: a million random annotations. Each is refused
+/// for a reason of the model, or accepted with the model's shape and strides and then read item by item; faults 64, 65, 66, 67.
 #[test]
 fn random_annotations() {
     let cases = setting("DLPACK_CASES", if cfg!(miri) { 300 } else { 1_000_000 });
@@ -273,7 +274,7 @@ fn random_annotations() {
         accepted += u64::from(fine);
     }
     println!("{accepted} of {cases} accepted");
-    // A generator that only makes nonsense, or none, would prove nothing.
+    // A generator of only valid or only invalid cases would prove nothing.
     if cases >= 1000 {
         let share = accepted * 100 / cases;
         assert!((20..80).contains(&share), "{accepted} of {cases} accepted");
@@ -289,9 +290,9 @@ fn small_kinds() -> impl Iterator<Item = Kind> {
         .filter(|kind| ["u8", "u8, as lent", "u16", "float4", "[u8; 3]"].contains(&kind.name))
 }
 
-/// Calls `check` with every tensor of at most two axes with extents below `most`, small strides and offsets.
+/// Calls `check` with every tensor of at most two axes of sizes below `most`, with small strides and offsets.
 fn for_all_small(most: i64, mut check: impl FnMut(&Annotated)) {
-    // Few cases are asked for where each takes long: under Miri and valgrind.
+    // Under Miri and valgrind, where each case is slow, fewer cases are requested.
     let quick = cfg!(miri) || setting("DLPACK_CASES", u64::MAX) < 1000;
     let (span, ends) = if quick { (1, 3) } else { (3, 8) };
     for kind in small_kinds() {
@@ -325,7 +326,7 @@ fn for_all_small(most: i64, mut check: impl FnMut(&Annotated)) {
     }
 }
 
-/// LAY-14, LAY-15, LAY-18, LAY-22: every small tensor, without a gap; faults 64.
+/// LAY-14, LAY-15, LAY-18, LAY-22: every small tensor without gaps; faults 64.
 #[test]
 fn all_small_annotations() {
     let (mut all, mut accepted) = (0, 0);
@@ -339,7 +340,7 @@ fn all_small_annotations() {
     );
 }
 
-/// LAY-16: a tensor that shows one item twice is never writable, and one without holes or overlaps is; faults 29.
+/// LAY-16: a tensor that repeats an item is never writable, and one without gaps or overlaps is; faults 29.
 #[test]
 fn overlapping_tensors_are_read_only() {
     let mut memory = Aligned(MEMORY.0);
@@ -349,7 +350,7 @@ fn overlapping_tensors_are_read_only() {
         let Ok(tensor) = case.verdict() else { return };
         let loan = LoanMut::from(&mut memory.0[..case.len]);
         let Ok(found) = case.parts().describe_mut(loan) else {
-            // Only the address differs from the one that the model judged.
+            // The address differs from the one that the model judged.
             return;
         };
         let mut places = tensor.places();
@@ -358,7 +359,7 @@ fn overlapping_tensors_are_read_only() {
         assert!(!overlaps || found.is_read_only(), "writable: {case:?}");
         let axes = tensor.shape.iter().filter(|&&extent| extent > 1).count();
         if !overlaps && found.is_read_only() {
-            // Axes that interleave without meeting may be called overlapping; one axis cannot.
+            // Axes that interleave without overlap may be treated as overlapping; a single axis cannot.
             assert!(axes > 1 && !tensor.is_empty(), "read-only: {case:?}");
             cautious += 1;
         }
@@ -385,10 +386,10 @@ fn overlapping_tensors_are_read_only() {
     }
 }
 
-/// LAY-05, LAY-18, LAY-19, LAY-22, LAY-02: what the types leave unsaid and what is said for them describe the same tensor, or fail
-/// with the same error; faults 63, 64.
+/// LAY-05, LAY-18, LAY-19, LAY-22, LAY-02: shape and strides that follow from the types describe the same tensor as the same
+/// values in an annotation, or fail with the same error; faults 63, 64.
 #[test]
-fn said_or_unsaid_it_is_the_same() {
+fn inferred_and_given_layouts_agree() {
     fn compare<T: Element + Copy>(item: T) {
         let extents = [0, 1, 2, 3, 8, 1 << 32, i64::MAX, -1, -2, i64::MIN];
         let facts = |found: Result<Descriptor<'_>, Error>| {
@@ -449,8 +450,8 @@ fn said_or_unsaid_it_is_the_same() {
     compare([0_u8; 0]);
 }
 
-/// LAY-03, LAY-05, LAY-18: no axes is one item; an empty tensor has no address and packed strides, whatever was said;
-/// faults 55, 56.
+/// LAY-03, LAY-05, LAY-18: a tensor without axes has one item; an empty tensor has a null address and contiguous strides,
+/// whatever the annotation says; faults 55, 56.
 #[test]
 fn scalars_and_empty_tensors() {
     let scalar = Parts::new()
@@ -482,7 +483,8 @@ fn scalars_and_empty_tensors() {
     }
 }
 
-/// LAY-19, LAY-22: numbers near the ends of an `i64` neither overflow nor slip through; faults 63, 64, 66, 67.
+/// LAY-19, LAY-22: arithmetic near the limits of an `i64` does not overflow, and no invalid number is accepted; faults 63, 64,
+/// 66, 67.
 #[test]
 fn huge_numbers() {
     const BIG: i64 = 1 << 32;
@@ -525,7 +527,7 @@ fn huge_numbers() {
             "accepted: {case:?}"
         );
     }
-    // Each stride alone leads out of every memory, and no step is ever taken.
+    // Each stride alone leads out of the address space, and is never applied.
     let alone = Case {
         address: 0,
         len: 64,
@@ -538,7 +540,8 @@ fn huge_numbers() {
     assert!(check(&Annotated::new(0, alone)));
 }
 
-/// DTY-11, DTY-12: small values lie low bits first, so a byte holds two of them, and a tensor begins on a byte; faults 73.
+/// DTY-11, DTY-12: items of less than a byte are stored from the low bits on, so that a byte has two of them, and a tensor starts
+/// at a byte; faults 73.
 #[test]
 fn small_values_share_bytes() {
     use dlpack_core::DataType;
@@ -570,7 +573,7 @@ fn small_values_share_bytes() {
         [3]
     );
 
-    // Six bits each: four of them fill three bytes.
+    // Items of six bits: four of them fill three bytes.
     let fp6 = Parts::new().dtype(DataType::F6_E2M3FN);
     assert_eq!(fp6.describe(Loan::from(&bytes[..])).unwrap().shape(), [4]);
 

@@ -1,4 +1,5 @@
-//! `OwnedSlice`, `try_into_vec`, `try_into_slice`: the same address, one release, and no slice of memory that others may write.
+//! `OwnedSlice`, `try_into_vec`, `try_into_slice`: the address does not change, the memory is released once, and there is no
+//! slice of memory that other code may write.
 #![expect(unsafe_code, reason = "passes tensors through pointers")]
 
 mod allocator;
@@ -36,12 +37,12 @@ fn slice_of(tensor: Managed) -> Result<OwnedSlice<u16>, Error> {
 }
 
 fn imported(tensor: Managed) -> Managed {
-    // SAFETY: `into_raw` returned the pointer, which is used once. Nothing else has the memory.
+    // SAFETY: `into_raw` just returned the pointer, and this is its only use. No other code has the memory.
     unsafe { Managed::from_raw(tensor.into_raw()) }.unwrap()
 }
 
 #[test]
-fn a_tensor_becomes_bytes_where_it_lies_and_is_released_once() {
+fn a_slice_keeps_the_address_and_is_released_once() {
     let drops = Arc::new(AtomicUsize::new(0));
     let tracked = Tracked(vec![1, 2, 3], drops.clone());
     let address = tracked.0.as_ptr().cast::<u8>();
@@ -79,18 +80,18 @@ fn many_threads_read_and_release() {
 }
 
 #[test]
-fn memory_that_others_may_write_gives_no_slice() {
+fn memory_that_other_code_may_write_lends_no_slice() {
     let tensor = || vec![1_u16, 2].into_dlpack().unwrap();
     let may_change = |tensor| slice_of(tensor).unwrap_err() == Error::MayChange;
     assert!(may_change(tensor().shared()));
     let buffer = SharedBuffer::copied_from(&[1_u16, 2]).unwrap();
     assert!(may_change(buffer.clone().into_dlpack().unwrap()));
-    // A re-export of such a tensor, and a part of it.
+    // A re-export of such a tensor, and a slice of the re-export.
     let again = tensor()
         .shared()
         .into_dlpack_with(&ExportRequest::versioned());
     assert!(may_change(again.unwrap()));
-    // The caller may guarantee it.
+    // The caller may guarantee that no other code writes.
     let view = View::<u16, [i64; 1]>::new(tensor().shared()).unwrap();
     // SAFETY: no other code has the memory.
     let slice = unsafe { view.assume_unshared() }.into_slice();
@@ -98,7 +99,7 @@ fn memory_that_others_may_write_gives_no_slice() {
 }
 
 #[test]
-fn what_is_no_slice_is_refused() {
+fn tensors_that_are_no_slice_are_refused() {
     let matrix = vec![[1_u16, 2], [3, 4]].into_dlpack().unwrap();
     let transposed = matrix.permute(&[1, 0]).unwrap();
     assert!(matches!(
@@ -195,7 +196,7 @@ fn the_vec_of_a_tensor_comes_back_with_its_capacity() {
 }
 
 #[test]
-fn another_tensor_is_given_back() {
+fn a_tensor_without_a_vec_is_returned() {
     let vec = || vec![1_u32, 2, 3, 4];
     let refused = |tensor: Managed| {
         let tensor = tensor.try_into_vec::<u32>().unwrap_err();
@@ -208,7 +209,7 @@ fn another_tensor_is_given_back() {
     refused(vec().into_boxed_slice().into_dlpack().unwrap());
     refused(SharedBuffer::from(vec()).into_dlpack().unwrap());
     refused(Box::new(vec()).into_dlpack().unwrap());
-    // Parts, other orders, re-exports, another element type of the same size.
+    // Slices, other orders, re-exports, another element type of the same size.
     refused(vec().into_dlpack().unwrap().slice(0, 0..3).unwrap());
     refused(vec().into_dlpack().unwrap().slice(0, 1..4).unwrap());
     let square = vec().into_dlpack().unwrap().reshape(&[2, 2]).unwrap();
@@ -220,11 +221,11 @@ fn another_tensor_is_given_back() {
         ..ExportRequest::versioned()
     };
     refused(vec().into_dlpack_with(&copy).unwrap());
-    // Of a vector of arrays, the tensor of numbers has the type of another vector.
+    // The vector has elements of another type than the numbers of the tensor.
     refused(vec![[1_u32, 2]].into_dlpack().unwrap());
 }
 
-/// A type with the layout of its vector, and a drop of its own.
+/// A type with the layout of its vector, and its own drop function.
 struct Announced(Vec<u32>, [Arc<AtomicUsize>; 0]);
 
 static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
@@ -242,7 +243,7 @@ impl Buffer for Announced {
 }
 
 #[test]
-fn a_type_that_looks_like_a_vec_is_none() {
+fn a_type_with_the_layout_of_a_vec_is_not_taken_for_one() {
     let tensor = Announced(vec![1, 2], []).into_dlpack().unwrap();
     drop(tensor.try_into_vec::<u32>().unwrap_err());
     assert_eq!(ANNOUNCED.load(Ordering::Relaxed), 1);
@@ -266,11 +267,11 @@ fn the_vec_of_a_buffer_comes_back_with_its_capacity() {
 }
 
 #[test]
-fn a_buffer_that_others_have_is_given_back() {
+fn a_buffer_with_other_users_is_returned() {
     let buffer = SharedBuffer::from(vec![true, false]);
     let array = buffer.clone().into_dlpack().unwrap();
     let buffer = buffer.try_into_slice().unwrap_err();
-    // A consumer leaves a byte that is no `bool`.
+    // A consumer writes a byte that is no valid `bool`.
     // SAFETY: the buffer has two bytes, which other code writes atomically or not at all.
     unsafe { buffer.as_ptr().cast::<u8>().write(7) };
     drop(array);

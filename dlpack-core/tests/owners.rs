@@ -1,4 +1,4 @@
-//! Every way an export can begin and end: its owner is dropped once, and all memory is given back, whatever fails or panics.
+//! Every way in which an export starts and ends: its owner is dropped once, and all memory is freed, whatever fails or panics.
 #![expect(unsafe_code, reason = "calls deleters as C code does")]
 
 mod allocator;
@@ -22,7 +22,7 @@ use dlpack_core::{
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
-/// Runs `work`: its result, the allocations it made, and the bytes that it left behind on this thread.
+/// Runs `work`. Returns its result, the number of its allocations, and the change of allocated bytes on this thread.
 fn counted<R>(work: impl FnOnce() -> R) -> (R, usize, isize) {
     install_hook();
     let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
@@ -34,7 +34,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Once for all threads: panics of a thread that is quiet are not printed.
+/// Installs, once for all threads, a hook that prints no panics of quiet threads.
 fn install_hook() {
     static HOOK: std::sync::Once = std::sync::Once::new();
     HOOK.call_once(|| {
@@ -47,7 +47,7 @@ fn install_hook() {
     });
 }
 
-/// Runs `work`, whose panics are not printed: the message would take memory of this thread.
+/// Runs `work` without printing its panics, because a message would allocate on this thread.
 fn quietly<R>(work: impl FnOnce() -> R) -> R {
     QUIET.set(true);
     let result = work();
@@ -77,7 +77,7 @@ impl Drop for Trouble {
     }
 }
 
-/// A tensor that lies in the struct itself.
+/// An owner with its elements inline.
 struct Owner {
     values: [f32; 6],
     describe: Describe,
@@ -141,25 +141,25 @@ const LEGACY_COPY: ExportRequest = ExportRequest {
     ..LEGACY
 };
 
-/// What a consumer in C does in the end.
+/// Calls the deleter, as C code does.
 fn delete(tensor: NonNull<DLManagedTensorVersioned>) {
-    // SAFETY: a tensor that nobody else has.
+    // SAFETY: the tensor is live, and no other code has it.
     let deleter = unsafe { (*tensor.as_ptr()).deleter }.expect("never null");
-    // SAFETY: called once.
+    // SAFETY: the deleter is called once, and the tensor is not used afterwards.
     unsafe { deleter(tensor.as_ptr()) };
 }
 
-/// The same with a legacy tensor.
+/// Calls the deleter of a legacy tensor, as C code does.
 fn delete_legacy(tensor: NonNull<DLManagedTensor>) {
-    // SAFETY: a tensor that nobody else has.
+    // SAFETY: the tensor is live, and no other code has it.
     let deleter = unsafe { (*tensor.as_ptr()).deleter }.expect("never null");
-    // SAFETY: called once.
+    // SAFETY: the deleter is called once, and the tensor is not used afterwards.
     unsafe { deleter(tensor.as_ptr()) };
 }
 
-/// CAP-08, CAP-10, CAP-18: each way to let go of a tensor drops the owner once and leaves nothing behind; faults 8, 12, 13.
+/// CAP-08, CAP-10, CAP-18: each way to release a tensor drops the owner once and frees all memory; faults 8, 12, 13.
 #[test]
-fn every_end_drops_the_owner_once() {
+fn every_release_drops_the_owner_once() {
     type End = fn(Owner) -> Result<(), Error>;
     let ends: [(&str, End); 11] = [
         ("dropped", |owner| owner.into_dlpack().map(drop)),
@@ -171,12 +171,12 @@ fn every_end_drops_the_owner_once() {
         }),
         ("taken back", |owner| {
             let raw = owner.into_dlpack()?.into_raw();
-            // SAFETY: given up right here.
+            // SAFETY: `into_raw` just returned the pointer, and this is its only use.
             unsafe { Managed::from_raw(raw) }.map(drop)
         }),
         ("taken back, legacy", |owner| {
             let legacy = owner.into_dlpack()?.into_legacy()?;
-            // SAFETY: given up right here.
+            // SAFETY: `into_legacy` just returned the pointer, and this is its only use.
             unsafe { Managed::from_legacy(legacy) }.map(drop)
         }),
         ("shared", |owner| Arc::new(owner).to_dlpack().map(drop)),
@@ -205,10 +205,10 @@ fn every_end_drops_the_owner_once() {
     }
 }
 
-/// CAP-21, ERR-11: an export that fails, at whatever step, drops the owner it was given, keeps no reference to a shared one, and
-/// leaves nothing behind; faults 3, 8, 9.
+/// CAP-21, ERR-11: an export that fails, at whatever step, drops the owner that it got, keeps no reference to a shared one, and
+/// frees all memory; faults 3, 8, 9.
 #[test]
-fn a_failed_export_leaves_nothing_behind() {
+fn a_failed_export_leaks_nothing() {
     let other_device = ExportRequest {
         dl_device: Some(Device::cuda(0)),
         ..ExportRequest::versioned()
@@ -248,7 +248,7 @@ fn a_failed_export_leaves_nothing_behind() {
     }
 }
 
-/// Own faults 14: where there is no memory for what an error tells, or for its text, that is the error.
+/// Own faults 14: if the numbers or the text of an error cannot be allocated, the error is `OutOfMemory`.
 #[test]
 fn an_error_needs_no_memory() {
     struct Strided([f32; 6]);
@@ -287,9 +287,9 @@ fn an_error_needs_no_memory() {
     }
 }
 
-/// ERR-11, ERR-12, STC-09: a request that is refused costs nothing: no allocation, no reference.
+/// ERR-11, ERR-12, STC-09: a request that is refused allocates nothing and takes no reference.
 #[test]
-fn a_refusal_does_nothing() {
+fn a_refused_request_allocates_nothing() {
     let drops = Drops::default();
     let shared = Arc::new(drops.owner());
     let forbidden = ExportRequest {
@@ -325,7 +325,7 @@ fn a_refusal_does_nothing() {
     }
 }
 
-/// ERR-05, CAP-21: memory that runs out at any allocation of an export is an error, and nothing is lost; faults 8, 9, 70.
+/// ERR-05, CAP-21: an export that runs out of memory at any of its allocations fails and leaks nothing; faults 8, 9, 70.
 #[test]
 fn out_of_memory_at_every_allocation() {
     type Way = fn(&Arc<Owner>, Owner) -> Result<Managed, Error>;
@@ -409,7 +409,8 @@ fn back<T: FromDLPack>(tensor: Managed) -> Result<(), Error> {
     T::from_dlpack(tensor).map(drop)
 }
 
-/// ERR-05, CAP-21, own faults 15: so is memory that runs out at any allocation of an import, or of the text of its refusal.
+/// ERR-05, CAP-21, own faults 15: an import that runs out of memory at any of its allocations, or at the text of its error, fails
+/// and leaks nothing.
 #[test]
 fn out_of_memory_at_every_allocation_of_an_import() {
     type Way = fn(Managed) -> Result<(), Error>;
@@ -442,12 +443,12 @@ fn out_of_memory_at_every_allocation_of_an_import() {
                 let drops = Drops::default();
                 let raw = drops.owner().into_dlpack().unwrap().into_raw();
                 if !strided {
-                    // SAFETY: valid, and only ours; before DLPack 1.2 there could be none.
+                    // SAFETY: the struct is valid, and no other code has it; before DLPack 1.2 strides could be null.
                     unsafe { (*raw.as_ptr()).dl_tensor.strides = core::ptr::null_mut() };
                 }
                 let (result, _, left) = counted(|| {
                     with_budget(budget, || {
-                        // SAFETY: given up right here.
+                        // SAFETY: `into_raw` returned the pointer, and this is its only use.
                         unsafe { Managed::from_raw(raw) }.and_then(way)
                     })
                 });
@@ -463,9 +464,9 @@ fn out_of_memory_at_every_allocation_of_an_import() {
     }
 }
 
-/// Own faults 15: an `Arc` cannot say that there is no memory for it, so what it will take is asked for first.
+/// Own faults 15: the allocation of an `Arc` cannot report a failure, so the same size is allocated on trial first.
 #[test]
-fn an_arc_asks_first() {
+fn an_arc_is_allocated_on_trial_first() {
     for (budget, there) in [(0, false), (1, false), (3, true)] {
         let tensor = Drops::default().owner().into_dlpack().unwrap();
         let arc = with_budget(budget, || Arc::<[f32]>::from_dlpack(tensor));
@@ -473,8 +474,8 @@ fn an_arc_asks_first() {
     }
 }
 
-/// XAP-17, own faults 3, 15: the tensor of an offer is its caller's again where there is no memory; else it is released behind
-/// the last who took it.
+/// XAP-17, own faults 3, 15: if memory runs out before the tensor of an offer has a taker, its caller owns it again. Otherwise it
+/// is released after the last taker.
 #[test]
 fn an_offer_without_memory() {
     for (budget, takes) in [(0, None), (1, Some(0)), (2, Some(1)), (3, Some(2))] {
@@ -483,7 +484,7 @@ fn an_offer_without_memory() {
             let raw = drops.owner().into_dlpack().unwrap().into_raw();
             let ((), _, left) = counted(|| {
                 let taken = with_budget(budget, || {
-                    // SAFETY: the tensor is used again only where nobody took it.
+                    // SAFETY: `into_raw` returned the pointer; the tensor is used again only if the offer had no takers.
                     let offer = unsafe { Offer::of(raw) }.ok()?;
                     let taken: [Option<Managed>; 2] = [(); 2].map(|()| offer.take().ok());
                     assert_eq!(offer.takers(), taken.iter().flatten().count());
@@ -505,7 +506,7 @@ fn an_offer_without_memory() {
                     delete(raw);
                 }
             });
-            // Of the block, which was there before.
+            // The block was allocated before the count, so its release makes the number negative.
             assert!(
                 left < 0 && drops.count() == 1,
                 "{budget}, {accepted}: {left}"
@@ -514,7 +515,8 @@ fn an_offer_without_memory() {
     }
 }
 
-/// ERR-05, LAY-15: more elements than memory has, as a stride of 0 makes them, are an error, not an abort; faults 63, 70.
+/// ERR-05, LAY-15: a copy of more elements than fit in memory, which a stride of 0 makes possible, fails and does not abort;
+/// faults 63, 70.
 #[test]
 fn more_elements_than_memory_has() {
     struct Endless([f32; 1]);
@@ -541,8 +543,8 @@ fn more_elements_than_memory_has() {
     assert_eq!(left, 0);
 }
 
-/// Own faults 13: nor is any of them looked at before there is memory for all; of axes that move no further than one another,
-/// nothing tells how often they repeat an item.
+/// Own faults 13: none of so many elements is checked before memory for all of them is allocated. From overlapping axes with
+/// equal strides the crate cannot compute how often they repeat an item.
 #[test]
 fn more_bools_than_memory_has() {
     struct Endless(Vec<bool>);
@@ -559,10 +561,10 @@ fn more_bools_than_memory_has() {
     assert!(no_memory(Box::<[bool]>::from_dlpack(tensor()).err()));
 }
 
-/// CAP-12, CAP-10: one block holds the struct, its lists and the owner; a copy adds its memory; the deleter frees it all;
-/// faults 14, 15.
+/// CAP-12, CAP-10: one block holds the struct, shape, strides and owner; a copy allocates its memory, too; the deleter frees all
+/// of it; faults 14, 15.
 #[test]
-fn allocations_are_few_and_come_back() {
+fn an_export_is_one_allocation_and_is_freed() {
     let vector = vec![1.0_f32; 64];
     let size = isize::try_from(vector.len() * size_of::<f32>()).unwrap();
     let (managed, allocations, _) = counted(|| vector.into_dlpack().unwrap());
@@ -587,10 +589,10 @@ fn allocations_are_few_and_come_back() {
     let ((), _, freed) = counted(|| delete(raw));
     assert_eq!(taken + freed, 0);
 
-    // The tensor changes hands without memory, in either struct.
+    // Conversions between the two forms of a tensor allocate nothing, for either struct.
     let ((), allocations, left) = counted(|| {
         let raw = shared.to_dlpack().unwrap().into_raw();
-        // SAFETY: given up right here.
+        // SAFETY: `into_raw` just returned the pointer, and this is its only use.
         let managed = unsafe { Managed::from_raw(raw) }.unwrap();
         assert_eq!(managed.view().shape(), [4, 5]);
         delete(managed.into_raw());
@@ -602,7 +604,7 @@ fn allocations_are_few_and_come_back() {
     });
     assert_eq!((allocations, left), (1, 0));
 
-    // Six axes still fit the block; with seven the two lists are apart.
+    // Six axes still fit in the block; seven need another allocation.
     struct Ranked(usize);
     impl DLPack for Ranked {
         fn describe(&self) -> Result<Descriptor<'_>, Error> {
@@ -628,7 +630,7 @@ fn allocations_are_few_and_come_back() {
     }
 }
 
-/// CAP-13, CAP-15, CAP-19: any thread may let go of a tensor; the owner is dropped there; faults 10, 31, 32.
+/// CAP-13, CAP-15, CAP-19: any thread may release a tensor; the owner is dropped on that thread; faults 10, 31, 32.
 #[test]
 fn dropped_on_another_thread() {
     let drops = Drops::default();
@@ -637,14 +639,14 @@ fn dropped_on_another_thread() {
     assert_eq!(drops.count(), 1);
 
     let raw = drops.owner().into_dlpack().unwrap().into_raw();
-    // A pointer that another thread may have.
+    // The pointer in a form that may move to another thread.
     let raw = AtomicPtr::new(raw.as_ptr());
     std::thread::spawn(move || delete(NonNull::new(raw.into_inner()).unwrap()))
         .join()
         .unwrap();
     assert_eq!(drops.count(), 2);
 
-    // The first thread is long gone when the last tensor is.
+    // The exporting thread has ended before the last tensor is dropped.
     let shared = Arc::new(drops.owner());
     let exports: Vec<Managed> =
         std::thread::spawn(move || (0..4).map(|_| shared.to_dlpack().unwrap()).collect())
@@ -664,9 +666,9 @@ fn dropped_on_another_thread() {
     assert_eq!(drops.count(), 3);
 }
 
-/// ABI-10, ERR-06: a panic of the owner's `Drop` ends in the deleter, which returns with all memory freed; faults 6, 49.
+/// ABI-10, ERR-06: a panic of the owner's `Drop` does not leave the deleter, which frees all memory; faults 6, 49.
 #[test]
-fn a_panic_in_drop_stays_inside() {
+fn a_panic_in_drop_does_not_leave_the_deleter() {
     for on_drop in [OnDrop::Panics, OnDrop::PanicsWithTrouble] {
         let drops = Drops::default();
         let owner = || {
@@ -687,7 +689,7 @@ fn a_panic_in_drop_stays_inside() {
     }
 }
 
-/// ABI-10: also while another panic is on its way through; faults 6, 49.
+/// ABI-10: a panic of the owner's `Drop` does not leave the deleter while another panic unwinds either; faults 6, 49.
 #[test]
 fn a_panic_in_drop_during_another_panic() {
     let drops = Drops::default();
@@ -709,9 +711,9 @@ fn a_panic_in_drop_during_another_panic() {
     assert_eq!((drops.count(), left), (1, 0));
 }
 
-/// CAP-21: a panic while the tensor is described unwinds through the export and loses nothing; faults 8, 49.
+/// CAP-21: a panic of `describe` unwinds through the export and leaks nothing; faults 8, 49.
 #[test]
-fn a_panic_in_describe_loses_nothing() {
+fn a_panic_in_describe_leaks_nothing() {
     let drops = Drops::default();
     let owner = || {
         let mut owner = drops.owner();
@@ -743,7 +745,7 @@ fn a_panic_in_describe_loses_nothing() {
     }
 }
 
-/// CAP-21: where an export fails and the owner's `Drop` panics, it is an ordinary panic, and the block is freed.
+/// CAP-21: if an export fails and the owner's `Drop` panics, that panic unwinds, and the block is freed.
 #[test]
 fn a_panic_in_drop_of_a_failed_export() {
     let drops = Drops::default();
@@ -756,8 +758,8 @@ fn a_panic_in_drop_of_a_failed_export() {
     assert_eq!((drops.count(), left), (1, 0));
 }
 
-/// CAP-12, CAP-20, CAP-26: thousands of exports of one value live at once, each with a struct of its own; the references come
-/// back to where they began; faults 10, 27, 28.
+/// CAP-12, CAP-20, CAP-26: thousands of exports of one value live at once, each with its own struct; at the end the reference
+/// count is as at the start; faults 10, 27, 28.
 #[test]
 fn thousands_of_exports_of_one_value() {
     let many = if cfg!(miri) { 50 } else { 5000 };
@@ -784,7 +786,7 @@ fn thousands_of_exports_of_one_value() {
     assert_eq!(drops.count(), 1);
 }
 
-/// CAP-18: what is dropped, resized or moved meanwhile does not move the exported memory; faults 11.
+/// CAP-18: exported memory does not move when the value is dropped, resized or moved; faults 11.
 #[test]
 fn the_memory_outlives_the_value() {
     let shared = Arc::new(vec![1_u32, 2, 3]);
@@ -801,7 +803,7 @@ fn the_memory_outlives_the_value() {
     );
 }
 
-/// Counts its drops, beside data of any kind.
+/// A field that counts its drops.
 struct Witness(Arc<AtomicUsize>);
 impl Drop for Witness {
     fn drop(&mut self) {
@@ -816,9 +818,10 @@ struct Held {
     _witness: Witness,
 }
 
-/// CAP-15, CPY-01, CPY-05: the handle marked `owner` keeps the memory alone; the struct around it goes at once; faults 4, 10.
+/// CAP-15, CPY-01, CPY-05: a clone of the field marked `owner` keeps the memory; the struct may be dropped before the tensor;
+/// faults 4, 10.
 #[test]
-fn an_owner_is_all_that_is_kept() {
+fn only_the_owner_is_kept() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let held = Held {
         values: [1, 2, 3].into(),
@@ -878,7 +881,7 @@ fn an_owner_is_all_that_is_kept() {
     }
 }
 
-/// Looks like a handle, but a clone of it has memory of its own.
+/// Looks like a reference-counted handle, but a clone of it has its own memory.
 struct Deep(Vec<u16>, Arc<AtomicUsize>);
 impl Clone for Deep {
     fn clone(&self) -> Self {
@@ -903,9 +906,9 @@ struct DeeplyHeld {
     _more: u8,
 }
 
-/// CAP-18, CAP-21: an owner whose clone does not keep the exported memory is found out, and the clone dropped.
+/// CAP-18, CAP-21: an owner whose clone does not keep the exported memory is refused, and the clone is dropped.
 #[test]
-fn an_owner_that_keeps_something_else() {
+fn an_owner_whose_clone_has_other_memory_is_refused() {
     let drops = Arc::new(AtomicUsize::new(0));
     let held = Arc::new(DeeplyHeld {
         values: Deep(vec![1, 2], Arc::clone(&drops)),
@@ -914,7 +917,7 @@ fn an_owner_that_keeps_something_else() {
     let (error, _, left) = counted(|| held.to_dlpack().unwrap_err());
     assert_eq!((error, left), (Error::OwnerElsewhere, 0));
     assert_eq!(drops.load(Ordering::SeqCst), 1, "the clone");
-    // Moved, or copied, it is as good as any.
+    // A moved or copied export does not depend on clones of the owner.
     assert_eq!(
         held.to_dlpack_with(&COPY)
             .unwrap()
@@ -936,7 +939,7 @@ struct HeldByAPart {
     part: ndarray::ArcArray1<u16>,
 }
 
-/// CAP-21: an owner with gaps between its items keeps a tensor of exactly these items, and none that reaches into a gap.
+/// CAP-21: an owner with gaps between its items keeps a tensor of exactly these items, but no tensor with bytes in a gap.
 #[cfg(feature = "ndarray")]
 #[test]
 fn an_owner_with_gaps() {
@@ -949,7 +952,7 @@ fn an_owner_with_gaps() {
     };
     let kept = held(every_second.clone(), &every_second).unwrap();
     assert_eq!(kept.view().to_vec::<u16>().unwrap(), [1, 3, 5]);
-    // As many items from the same address on, but others.
+    // The same number of items from the same address on, but other items.
     let error = held(first_three, &every_second).unwrap_err();
     assert_eq!(error, Error::OwnerElsewhere);
 }
@@ -966,8 +969,8 @@ struct Lent(Arc<Vec<f32>>);
 #[dlpack(via = self.0.clone())]
 struct LentShared(SharedBuffer<f32>);
 
-/// CPY-01, CPY-02, CPY-04, CPY-05, CPY-06, CPY-07: what is made for a request is the consumer's alone and says so, in one
-/// allocation; what `via` only lends is not.
+/// CPY-01, CPY-02, CPY-04, CPY-05, CPY-06, CPY-07: a tensor that is computed for a request is used only by the consumer and
+/// flagged as a copy, in one allocation; a tensor that `via` lends is not.
 #[test]
 fn tensors_made_on_request() {
     let shared = Arc::new(Computed(vec![1.0, 2.0]));
@@ -1021,7 +1024,7 @@ fn tensors_made_on_request() {
             .is_copied()
     );
 
-    // Memory that others hold is no copy, wherever it came from.
+    // Memory that other code also has is not flagged as a copy, whatever type lends it.
     let memory = Arc::new(vec![1.0, 2.0]);
     let lent = Arc::new(Lent(Arc::clone(&memory)));
     for request in [ExportRequest::versioned(), never] {
@@ -1056,7 +1059,7 @@ enum Audio {
     Silence,
 }
 
-/// CAP-10, CAP-21: an enum is its variant, moved, shared, copied; a skipped one is an error that leaves nothing behind.
+/// CAP-10, CAP-21: an enum is exported as its variant: moved, shared, copied; a skipped variant is an error that leaks nothing.
 #[test]
 fn enums() {
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -1106,7 +1109,8 @@ struct Market {
     _witness: Witness,
 }
 
-/// CAP-12, CAP-18, CAP-26, FLG-05: several tensors of one struct, columns among them, each hold it until the last is gone.
+/// CAP-12, CAP-18, CAP-26, FLG-05: several tensors of one struct, columns among them, each keep it until the last of them is
+/// dropped.
 #[test]
 fn tensors_by_name() {
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -1164,7 +1168,8 @@ fn tensors_by_name() {
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }
 
-/// FLG-02, FLG-04, FLG-05: who shares is read-only, who moves is not, unless it says so; a strict one refuses legacy consumers.
+/// FLG-02, FLG-04, FLG-05: a shared export is read-only, a moved one is not, unless the type says so; `legacy = "refuse"` refuses
+/// legacy consumers.
 #[test]
 fn flags_follow_ownership() {
     #[derive(DLPack)]
@@ -1175,7 +1180,7 @@ fn flags_follow_ownership() {
 
     let flags = |managed: Managed| {
         let raw = managed.into_raw();
-        // SAFETY: valid until its deleter is called.
+        // SAFETY: the struct is valid until its deleter is called.
         let flags = unsafe { (*raw.as_ptr()).flags };
         delete(raw);
         flags
@@ -1226,16 +1231,16 @@ fn flags_follow_ownership() {
         .unwrap()
         .into_legacy()
         .unwrap();
-    // SAFETY: given up right here.
+    // SAFETY: `into_legacy` returned the pointer, and this is its last use.
     let copied = unsafe { Managed::from_legacy(copied) }.unwrap();
     assert_eq!(copied.view().to_vec::<u8>().unwrap(), [5]);
     assert_eq!(Arc::strong_count(&strict), 1);
 }
 
-/// A reshaped tensor keeps shape and strides in its block where they fit. Longer lists are one allocation, which is freed
-/// when shorter ones take their place, or with the tensor.
+/// A reshaped tensor keeps shape and strides in its block if they fit. Longer ones are one allocation, which is freed when
+/// shorter ones replace them, or with the tensor.
 #[test]
-fn lists_of_a_reshaped_tensor_are_allocated_only_where_the_block_has_no_room() {
+fn lists_of_a_reshaped_tensor_are_allocated_only_if_they_exceed_the_block() {
     let memory = Arc::new([1_u8; 4]);
     let ((), _, left) = counted(|| {
         for room in 1..=3 {

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "small numbers, and random ones of which a part will do"
+    reason = "small numbers, and random ones whose low bits are enough"
 )]
 
 mod dice;
@@ -51,7 +51,7 @@ fn draw<T: Plain>(dice: &mut Dice, memory: &mut [u8], shape: &[usize]) -> View<T
     let kind = dtype(T::DTYPE.code(), T::DTYPE.bits(), 1);
     let data = (memory.as_mut_ptr()).wrapping_add(skew + start as usize * size_of::<T>());
     let foreign = Foreign::new(data, kind, &shape).strides(&strides);
-    // SAFETY: all items lie in the memory, which outlives the view.
+    // SAFETY: all items lie in `memory`, which outlives the view.
     let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let tensor = if dice.below(2) == 0 {
         tensor.shared()
@@ -61,7 +61,7 @@ fn draw<T: Plain>(dice: &mut Dice, memory: &mut [u8], shape: &[usize]) -> View<T
     View::new(tensor).unwrap()
 }
 
-/// Compares pairs of two random arrays with those of their indices, by each way of iterating.
+/// Compares the pairs of two random arrays with those of an index walk, by each way of iterating.
 fn check_pairs<T: Plain + PartialEq + core::fmt::Debug, U: Plain + PartialEq + core::fmt::Debug>(
     dice: &mut Dice,
 ) {
@@ -89,7 +89,7 @@ fn check_pairs<T: Plain + PartialEq + core::fmt::Debug, U: Plain + PartialEq + c
     visited.clear();
     a.zip(&b).unwrap().for_each(|pair| visited.push(pair));
     assert_eq!(visited, expected, "{a:?} {b:?}");
-    // From the middle, by `fold` and by its length.
+    // From the middle, by `fold` and by the remaining length.
     let mut pairs = a.zip(&b).unwrap();
     let first: Vec<(T, U)> = pairs.by_ref().take(expected.len() / 3).collect();
     assert_eq!(pairs.len(), expected.len() - first.len());
@@ -164,7 +164,7 @@ where
     array.broadcast_to(shape)?.to_vec()
 }
 
-/// Compares with the indices: along an axis of size 1 or that is not there, each index means the same element.
+/// Compares with an index walk: along an axis of size 1, or an absent one, each index means the same element.
 #[test]
 fn broadcast_elements_are_those_of_the_indices() {
     for seed in 0..if cfg!(miri) { 4 } else { 2000 } {
@@ -226,7 +226,7 @@ fn shapes_that_do_not_fit_are_refused() {
         text.starts_with("cannot broadcast shape [3] to shape [3, 2]: "),
         "{text}"
     );
-    // The size of all elements fits no memory, although no memory would be needed.
+    // The size of all elements exceeds the address space, although a broadcast allocates nothing.
     for shape in [[1 << 62, 3], [usize::MAX / 2, 3], [1 << 60, 3]] {
         assert!(
             matches!(
@@ -244,7 +244,7 @@ fn shapes_that_do_not_fit_are_refused() {
     assert_eq!(none.broadcast_to([1 << 40, 1 << 40, 0]).unwrap().len(), 0);
 }
 
-/// `for` takes a reference to each type that has elements.
+/// `for` loops accept references to each type that has elements.
 #[test]
 fn references_to_views_are_iterators() {
     let mut view =
@@ -266,7 +266,7 @@ fn references_to_views_are_iterators() {
     assert_eq!(sums, [10; 4]);
 }
 
-/// Elements are visited as they lie in memory by `update`, and in the order of their indices by `update_in_order`.
+/// `update` visits elements in the order of memory, `update_in_order` in the order of indices.
 #[test]
 fn orders_of_updates() {
     let mut view =

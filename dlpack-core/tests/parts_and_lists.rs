@@ -1,4 +1,4 @@
-//! Parts of an annotation, lists of a fixed length, views of elements: cases that only planted bugs showed to be untested.
+//! Parts of an annotation, lists of fixed length, views of elements: cases that planted bugs showed to be untested.
 
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
 
@@ -18,7 +18,7 @@ fn the_last_byte_of_a_list_of_bools_is_checked() {
         let mut bytes = [1_u8; 6];
         bytes[wrong] = 7;
         let foreign = Foreign::new(bytes.as_mut_ptr(), BOOL, &[3, 2]);
-        // SAFETY: a good tensor over `bytes`, which outlives it.
+        // SAFETY: a valid tensor over `bytes`, which outlives it and is not written.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let view = View::<[bool; 2], [i64; 1]>::new(managed).unwrap();
         let found = view.as_slice().map(<[_]>::len);
@@ -31,7 +31,7 @@ fn the_last_byte_of_a_list_of_bools_is_checked() {
 fn a_vector_keeps_its_elements_if_their_replacement_fails() {
     let mut bytes = [1_u8, 7];
     let foreign = Foreign::new(bytes.as_mut_ptr(), BOOL, &[2]);
-    // SAFETY: a good tensor over `bytes`, which outlives it.
+    // SAFETY: a valid tensor over `bytes`, which outlives it and is not written.
     let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let mut kept = vec![false, true];
     let error = kept.replace_by(managed).unwrap_err();
@@ -111,7 +111,7 @@ fn a_tensor_elsewhere_is_not_kept_by_an_allocation() {
             flags,
             ..Foreign::new(elsewhere.as_mut_ptr(), U8, &[3])
         };
-        // SAFETY: a good tensor over `elsewhere`, which outlives it.
+        // SAFETY: a valid tensor over `elsewhere`, which outlives it.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let kept = keep_by_root_of(managed, &whole);
         assert_eq!(foreign.deleted.times(), 0);

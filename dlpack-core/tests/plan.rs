@@ -1,4 +1,5 @@
-//! The table that turns a request and a tensor into a plan: all of it against rules written one by one, and the cells that matter by hand.
+//! The function `plan`: every combination of request and tensor, compared with rules written one by one, and the important ones
+//! by hand.
 
 use dlpack_core::abi::{
     DLPACK_FLAG_BITMASK_IS_COPIED as COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED as PADDED,
@@ -31,10 +32,10 @@ const STREAMS: [Option<i64>; 9] = [
     Some(i64::MAX),
 ];
 const COPIES: [Option<bool>; 3] = [None, Some(true), Some(false)];
-/// Every kind of DLPack 1.3, and one that it does not know.
+/// Every device type of DLPack 1.3, and an unknown one.
 const KINDS: [i32; 17] = [1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 99];
 
-/// Calls `check` with every request for every tensor.
+/// Calls `check` with every combination of request and tensor.
 fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
     let mut cells = 0;
     for kind in KINDS {
@@ -71,7 +72,7 @@ fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
     assert_eq!(cells, 17 * 16 * 10 * 4 * 3 * 9);
 }
 
-/// Why a request is refused, without the details.
+/// The reason for which a request is refused, without details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Refusal {
     BadStream,
@@ -94,12 +95,12 @@ fn refusal(error: &Error) -> Refusal {
     }
 }
 
-/// The rules of the checklist's groups 3 to 5, one after another, each with its name.
+/// The rules of groups 3 to 5 of the requirements, one after another, each with its ID.
 fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refusal> {
     let kind = subject.device.device_type.0;
     let (cuda, rocm, pinned) = ([2, 13].contains(&kind), kind == 10, [3, 11].contains(&kind));
 
-    // What the number means: STC-01 to STC-07 and STR-01 to STR-06, STC-12 and STC-15 for the rest.
+    // The meaning of the stream number: STC-01 to STC-07, STR-01 to STR-06; STC-12 and STC-15 for all others.
     let (by_cuda, by_hip) = ([2, 3, 13].contains(&kind), [10, 11].contains(&kind));
     let to_host = request.dl_device == Some(Device::CPU);
     let reader = match request.stream {
@@ -132,14 +133,14 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
         return Err(Refusal::LegacyPadded);
     }
 
-    // DEV-04, DEV-05; DEV-10 for pinned memory; DEV-06 for all that is not on the way to the processor.
+    // DEV-04, DEV-05; DEV-10 for pinned memory; DEV-06 for all targets other than the CPU.
     let wanted = request.dl_device.unwrap_or(subject.device);
     let stays = wanted == subject.device || wanted == Device::CPU && pinned;
     if !stays && !(wanted == Device::CPU && (cuda || rocm)) {
         return Err(Refusal::Unreachable);
     }
 
-    // FLG-04, NEG-07: a consumer that cannot be told gets nothing that it must not write.
+    // FLG-04, NEG-07: the legacy struct has no read-only flag, so its consumer gets no read-only memory.
     let cannot_say = legacy && subject.read_only;
     if cannot_say && stays {
         let refused = subject.legacy == LegacyPolicy::Refuse && !subject.copied;
@@ -153,10 +154,10 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
     if request.copy == Some(false) && (!stays || subject.copied) {
         return Err(Refusal::CopyForbidden);
     }
-    // CPY-01, CPY-03: a tensor made on request is a copy already, if it may be kept as it is.
+    // CPY-01, CPY-03: a tensor that is made for the request is a copy already, if it is passed on unchanged.
     let is_copy = request.copy == Some(true) || !stays || subject.copied || cannot_say;
     let copies_now = is_copy && !(subject.copied && stays && !cannot_say);
-    // CPY-10: the processor makes the copies, or the driver of a device that has one.
+    // CPY-10: copies are made by the CPU, or by the driver of a device that has one.
     let on_host = kind == 1 || pinned || kind == 13;
     if copies_now && !(on_host || by_cuda || by_hip) {
         return Err(if stays {
@@ -190,7 +191,7 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
 /// CPY-04, CPY-05, CPY-07, CPY-09, CPY-10, STC-05, STC-06, STC-07, STC-12, STC-15, STR-03, STR-05, STR-06, DTY-13,
 /// FLG-02, FLG-04, FLG-07: every cell of the table; faults 77, 78, 79, 83.
 #[test]
-fn every_cell_is_what_the_rules_say() {
+fn every_plan_follows_the_rules() {
     for_every_cell(|request, subject| {
         let found = plan(request, subject).map_err(|error| refusal(&error));
         let expected = by_the_rules(request, subject);
@@ -198,10 +199,10 @@ fn every_cell_is_what_the_rules_say() {
     });
 }
 
-/// CPY-02, CPY-04, CPY-05, CPY-07, FLG-01, FLG-02, FLG-06, FLG-07, FLG-10, NEG-07, DTY-12: what holds whatever is asked;
-/// faults 73, 75.
+/// CPY-02, CPY-04, CPY-05, CPY-07, FLG-01, FLG-02, FLG-06, FLG-07, FLG-10, NEG-07, DTY-12: properties of every plan, whatever the
+/// request; faults 73, 75.
 #[test]
-fn no_plan_breaks_a_promise() {
+fn every_plan_has_the_common_properties() {
     for_every_cell(|request, subject| {
         let Ok(plan) = plan(request, subject) else {
             return;
@@ -217,7 +218,7 @@ fn no_plan_breaks_a_promise() {
         );
         assert!(
             copies || subject.copied || request.copy != Some(true),
-            "not copied although asked for: {cell}"
+            "not copied although request_of for: {cell}"
         );
         if legacy {
             assert_eq!(plan.flags, 0, "there is no place for flags: {cell}");
@@ -272,7 +273,7 @@ fn on(device: Device) -> Subject {
     Subject { device, ..ON_CPU }
 }
 
-fn asked(max_version: (u32, u32), copy: Option<bool>) -> ExportRequest {
+fn request_of(max_version: (u32, u32), copy: Option<bool>) -> ExportRequest {
     ExportRequest {
         max_version: Some(Version::new(max_version.0, max_version.1)),
         copy,
@@ -291,8 +292,8 @@ fn check(rows: &[(ExportRequest, Subject, Outcome)]) {
     }
 }
 
-/// What real consumers ask (probed): jax and tvm-ffi nothing, numpy and torch (1, 0), nanobind (1, 1); NEG-03, NEG-10, NEG-21,
-/// FLG-04, CPY-09; faults 4, 77.
+/// Requests of real consumers, as probed: JAX and tvm-ffi request nothing, NumPy and PyTorch (1, 0), nanobind (1, 1); NEG-03,
+/// NEG-10, NEG-21, FLG-04, CPY-09; faults 4, 77.
 #[test]
 fn real_consumers_are_served() {
     let nothing = ExportRequest::default();
@@ -304,69 +305,69 @@ fn real_consumers_are_served() {
             Ok((Abi::Legacy, Transfer::Copy, 0)),
         ),
         (
-            asked((1, 0), None),
+            request_of((1, 0), None),
             ON_CPU,
             Ok((Abi::Versioned, Transfer::Share, 0)),
         ),
         (
-            asked((1, 0), None),
+            request_of((1, 0), None),
             READ_ONLY_ON_CPU,
             Ok((Abi::Versioned, Transfer::Share, READ_ONLY)),
         ),
         (
-            asked((1, 0), Some(true)),
+            request_of((1, 0), Some(true)),
             READ_ONLY_ON_CPU,
             Ok((Abi::Versioned, Transfer::Copy, COPIED)),
         ),
         (
-            asked((1, 1), Some(false)),
+            request_of((1, 1), Some(false)),
             READ_ONLY_ON_CPU,
             Ok((Abi::Versioned, Transfer::Share, READ_ONLY)),
         ),
         (
-            asked((0, 0), Some(true)),
+            request_of((0, 0), Some(true)),
             ON_CPU,
             Ok((Abi::Legacy, Transfer::Copy, 0)),
         ),
         (
-            asked((0, 0), Some(true)),
+            request_of((0, 0), Some(true)),
             READ_ONLY_ON_CPU,
             Ok((Abi::Legacy, Transfer::Copy, 0)),
         ),
         (
-            asked((0, 0), Some(false)),
+            request_of((0, 0), Some(false)),
             ON_CPU,
             Ok((Abi::Legacy, Transfer::Share, 0)),
         ),
         (
-            asked((0, 0), Some(false)),
+            request_of((0, 0), Some(false)),
             READ_ONLY_ON_CPU,
             Err(Refusal::LegacyReadOnly),
         ),
         (
-            asked((2, 0), None),
+            request_of((2, 0), None),
             ON_CPU,
             Ok((Abi::Versioned, Transfer::Share, 0)),
         ),
         (
-            asked((1, 0), None),
+            request_of((1, 0), None),
             MADE,
             Ok((Abi::Versioned, Transfer::Share, COPIED)),
         ),
         (
-            asked((1, 0), Some(true)),
+            request_of((1, 0), Some(true)),
             MADE,
             Ok((Abi::Versioned, Transfer::Share, COPIED)),
         ),
         (
-            asked((1, 0), Some(false)),
+            request_of((1, 0), Some(false)),
             MADE,
             Err(Refusal::CopyForbidden),
         ),
     ]);
 }
 
-/// FLG-04: who opts out of copies for legacy consumers gets a refusal, except where the consumer asks for a copy.
+/// FLG-04: a producer that refuses copies for legacy consumers refuses the request, unless the consumer requests a copy.
 #[test]
 fn a_strict_producer_refuses_legacy_consumers() {
     let strict = Subject {
@@ -380,17 +381,17 @@ fn a_strict_producer_refuses_legacy_consumers() {
             Err(Refusal::LegacyReadOnly),
         ),
         (
-            asked((0, 8), Some(false)),
+            request_of((0, 8), Some(false)),
             strict,
             Err(Refusal::LegacyReadOnly),
         ),
         (
-            asked((0, 8), Some(true)),
+            request_of((0, 8), Some(true)),
             strict,
             Ok((Abi::Legacy, Transfer::Copy, 0)),
         ),
         (
-            asked((1, 0), None),
+            request_of((1, 0), None),
             strict,
             Ok((Abi::Versioned, Transfer::Share, READ_ONLY)),
         ),
@@ -403,7 +404,7 @@ fn devices() {
     let to = |device, copy, stream| ExportRequest {
         dl_device: Some(device),
         stream,
-        ..asked((1, 0), copy)
+        ..request_of((1, 0), copy)
     };
     let pinned = on(Device::new(DeviceType::CUDA_HOST, 0));
     let managed = on(Device::new(DeviceType::CUDA_MANAGED, 0));
@@ -439,8 +440,8 @@ fn devices() {
             on(Device::cuda(0)),
             Err(Refusal::CopyForbidden),
         ),
-        (asked((1, 0), Some(true)), on(Device::cuda(0)), copy),
-        (asked((1, 0), Some(true)), on(Device::rocm(0)), copy),
+        (request_of((1, 0), Some(true)), on(Device::cuda(0)), copy),
+        (request_of((1, 0), Some(true)), on(Device::rocm(0)), copy),
         (to(Device::CPU, None, None), pinned, share),
         (to(Device::CPU, Some(true), None), pinned, copy),
         (to(Device::CPU, Some(false), None), pinned, share),
@@ -462,11 +463,11 @@ fn devices() {
             Err(Refusal::Unreachable),
         ),
     ]);
-    // What is handed over says where it lies: DEV-02, DEV-03.
+    // DEV-02, DEV-03: the exported tensor names the device of its memory.
     for (request, subject, device) in [
         (to(Device::CPU, None, None), pinned, Device::CPU),
-        (asked((1, 0), None), pinned, pinned.device),
-        (asked((1, 0), Some(true)), pinned, Device::CPU),
+        (request_of((1, 0), None), pinned, pinned.device),
+        (request_of((1, 0), Some(true)), pinned, Device::CPU),
         (to(Device::CPU, None, None), managed, Device::CPU),
         (
             to(Device::CPU, None, None),
@@ -474,7 +475,7 @@ fn devices() {
             Device::CPU,
         ),
         (
-            asked((1, 0), Some(true)),
+            request_of((1, 0), Some(true)),
             on(Device::cuda(3)),
             Device::cuda(3),
         ),
@@ -589,14 +590,14 @@ fn streams() {
                     let request = ExportRequest {
                         stream,
                         dl_device,
-                        ..asked((1, 0), None)
+                        ..request_of((1, 0), None)
                     };
                     plan(&request, &subject)
                         .and_then(|_| consumer(&request, subject.device))
                         .map_err(|error| refusal(&error))
                 };
                 assert_eq!(find(None), expected, "{kind} {stream:?}");
-                // DEV-09: whoever wants the data on the processor waits with no stream of theirs.
+                // DEV-09: a consumer that requests the data on the CPU has no stream on which to wait.
                 if kind.is_host_readable() || [DeviceType::CUDA, DeviceType::ROCM].contains(&kind) {
                     let expected = match (stream, kind) {
                         (None | Some(-1), DeviceType::CPU) => Ok(Unordered),
@@ -614,26 +615,26 @@ fn streams() {
     }
 }
 
-/// DTY-13, NEG-07: the legacy struct has no flag for padding, so not even a copy helps.
+/// DTY-13, NEG-07: the legacy struct has no padding flag, so a copy is refused, too.
 #[test]
-fn padded_values_never_go_legacy() {
+fn padded_values_are_never_exported_legacy() {
     let padded = Subject {
         dtype: DataType::F6_E3M2FN.padded(),
         ..ON_CPU
     };
     for copy in COPIES {
-        check(&[(asked((0, 8), copy), padded, Err(Refusal::LegacyPadded))]);
+        check(&[(request_of((0, 8), copy), padded, Err(Refusal::LegacyPadded))]);
     }
     check(&[(
-        asked((1, 0), None),
+        request_of((1, 0), None),
         padded,
         Ok((Abi::Versioned, Transfer::Share, PADDED)),
     )]);
 }
 
-/// ERR-10, ERR-12: the first broken rule is reported, with what was found and what was needed.
+/// ERR-10, ERR-12: the first broken rule is reported, with the found and the needed value.
 #[test]
-fn errors_say_what_was_asked() {
+fn errors_name_the_request() {
     let request = ExportRequest {
         stream: Some(5),
         dl_device: Some(Device::cuda(3)),

@@ -1,10 +1,12 @@
-//! What several threads may do at once with the same tensors and buffers; in the campaign `races` a sanitizer looks on.
+//! Concurrent operations of several threads on the same tensors and buffers; the campaign `races` runs them under
+//! ThreadSanitizer.
 //!
-//! `DLPACK_CASES` sets how often each thread does something. `DLPACK_PLANT` adds a race, which ThreadSanitizer has to report.
+//! `DLPACK_CASES` sets the number of operations of each thread. `DLPACK_PLANT` adds a data race, which ThreadSanitizer must
+//! report.
 
 #![expect(
     unsafe_code,
-    reason = "makes foreign tensors; plants a race where one is asked for"
+    reason = "makes foreign tensors; plants a race on request"
 )]
 
 mod dice;
@@ -19,10 +21,10 @@ use dlpack_core::{DLPack, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{Deleted, Foreign, dtype};
 
 const THREADS: u64 = 6;
-/// Of each tensor.
+/// The number of items of each tensor.
 const ITEMS: usize = 64;
 
-/// What the threads hand each other: most of it is made by one, read by another and dropped by a third.
+/// Values that the threads exchange: most are made by one thread, read by another and dropped by a third.
 #[derive(Default)]
 struct Pool {
     tensors: Mutex<Vec<Managed>>,
@@ -35,7 +37,7 @@ fn give<T>(place: &Mutex<Vec<T>>, thing: T) {
     things.push(thing);
     if things.len() > 40 {
         let dropped = things.swap_remove(0);
-        // A deleter must not run under somebody else's lock.
+        // A deleter must not run while this thread holds the lock.
         drop(things);
         drop(dropped);
     }
@@ -51,12 +53,12 @@ fn clone<T: Clone>(place: &Mutex<Vec<T>>) -> Option<T> {
     place.lock().expect("no holder panics").last().cloned()
 }
 
-/// A value repeats its low half in its high one: half a write would show.
+/// The low and the high half of each value are equal, so that a torn write is noticed.
 fn whole(value: &u64) -> bool {
     value >> 32 == value & 0xffff_ffff
 }
 
-/// CAP-13, CAP-20, FLG-05: six threads import, share, clone, read, write and drop; deleters run wherever they have to.
+/// CAP-13, CAP-20, FLG-05: six threads import, share, clone, read, write and drop; deleters run on any of them.
 #[test]
 fn imports_and_buffers() {
     let cases: u64 = std::env::var("DLPACK_CASES").map_or(3000, |cases| cases.parse().unwrap());
@@ -69,7 +71,7 @@ fn imports_and_buffers() {
             deleted: deleted.clone(),
             ..Foreign::new(memory.as_ptr().cast(), dtype(1, 64, 1), &[64])
         };
-        // SAFETY: a good tensor over `memory`, which all access in words of 64 bits.
+        // SAFETY: a valid tensor over `memory`, which all code accesses atomically in words of 64 bits.
         unsafe { Managed::from_raw(foreign.versioned()) }
             .unwrap()
             .shared()
@@ -142,7 +144,7 @@ fn act(pool: &Pool, memory: &SharedBuffer<u64>, import: &impl Fn() -> Managed, d
             }
         }
         8 => {
-            // Alone, until it is given.
+            // No other thread has the tensor until it is in the pool.
             let mut tensor = vec![value; ITEMS].into_dlpack().unwrap();
             tensor.as_mut_slice::<u64>().unwrap().fill(value);
             give(&pool.tensors, tensor);
@@ -183,14 +185,14 @@ fn act(pool: &Pool, memory: &SharedBuffer<u64>, import: &impl Fn() -> Managed, d
                     copy: Some(dice.below(2) == 0),
                     ..ExportRequest::versioned()
                 };
-                // What is on the way to a copy, or another export, is the new tensor's.
+                // The new export owns the tensor, or a copy of it.
                 give(&pool.tensors, tensor.into_dlpack_with(&copy).unwrap());
             }
         }
     }
 }
 
-/// The negative control: two threads write to the same number, and nothing orders them.
+/// The negative control: two threads write the same number without synchronisation.
 #[test]
 fn planted() {
     if std::env::var_os("DLPACK_PLANT").is_none() {
@@ -204,7 +206,7 @@ fn planted() {
             scope.spawn(move || {
                 begin.wait();
                 for _ in 0..100 {
-                    // SAFETY: none; this is the race.
+                    // SAFETY: none; this is the planted race.
                     unsafe { buffer.as_ptr().write(value) };
                 }
             });

@@ -1,6 +1,6 @@
-//! Own faults 21: tensors of more axes than a description has room for by itself, where memory runs out at each allocation.
+//! Own faults 21: tensors with more axes than a description holds inline, when memory runs out at each allocation.
 
-#![expect(unsafe_code, reason = "takes offers")]
+#![expect(unsafe_code, reason = "takes tensors out of offers")]
 
 mod allocator;
 
@@ -28,8 +28,8 @@ impl DLPack for Deep {
     }
 }
 
-/// Each way to say so many axes.
-const SAID: [(&str, Describe); 12] = [
+/// Each way to describe a tensor with that many axes.
+const DESCRIPTIONS: [(&str, Describe); 12] = [
     ("an array", |data| {
         Parts::new().shape(SHAPE).describe(data.into())
     }),
@@ -78,7 +78,7 @@ const SAID: [(&str, Describe); 12] = [
         parts.describe(loan.clone())
     }),
     ("a tensor that is made", |_| {
-        Parts::new().via(Deep([1.0; 8], SAID[0].1))
+        Parts::new().via(Deep([1.0; 8], DESCRIPTIONS[0].1))
     }),
 ];
 
@@ -91,10 +91,10 @@ const LEGACY: ExportRequest = ExportRequest {
     ..ExportRequest::versioned()
 };
 
-type Door = fn(&Arc<Deep>, Deep) -> Result<Managed, Error>;
+type ExportFn = fn(&Arc<Deep>, Deep) -> Result<Managed, Error>;
 
-/// Each way to export them.
-const DOORS: [(&str, Door); 6] = [
+/// Each function that exports them.
+const EXPORTS: [(&str, ExportFn); 6] = [
     ("moved", |_, deep| deep.into_dlpack()),
     ("shared", |shared, _| shared.to_dlpack()),
     ("copied", |shared, _| shared.to_dlpack_with(&COPY)),
@@ -135,7 +135,7 @@ fn rows<T: Element>(tensor: Managed) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each way to read them.
+/// Each function that reads them.
 const READS: [(&str, Read); 8] = [
     ("nothing", |_| Ok(())),
     ("the items", rows::<f32>),
@@ -156,25 +156,25 @@ const READS: [(&str, Read); 8] = [
     ("columns", back::<Columns>),
     ("the memory", |tensor| {
         match back::<Adopted>(tensor.shared()) {
-            // There are gaps, and there was memory to say so.
+            // The gaps were reported, so there was memory for the text.
             Err(Error::NotContiguous { .. }) => Ok(()),
             result => result,
         }
     }),
     ("an offer", |tensor| {
         let raw = tensor.into_dlpack()?.into_raw();
-        // SAFETY: the tensor is used again only where nobody took it.
+        // SAFETY: `into_raw` returned the pointer; the tensor is used again only if the offer had no takers.
         let taken = unsafe { Offer::of(raw) }.and_then(|offer| offer.take());
-        // SAFETY: an offer that is gone gives it back where nobody has it.
+        // SAFETY: an offer that was dropped without takers leaves the tensor to its caller.
         let given_back = || drop(unsafe { Managed::from_raw(raw) });
         taken.map(drop).inspect_err(|_| given_back())
     }),
 ];
 
 #[test]
-fn memory_fails_in_turn() {
-    for (name, describe) in SAID {
-        for (door, export) in DOORS {
+fn every_allocation_may_fail() {
+    for (name, describe) in DESCRIPTIONS {
+        for (door, export) in EXPORTS {
             for (reading, read) in READS {
                 let shared = Arc::new(Deep([1.0; 8], describe));
                 let mut failures = 0;
@@ -198,9 +198,9 @@ fn memory_fails_in_turn() {
     }
 }
 
-/// What is lost reads as empty, and is never taken for the shape of a single value.
+/// A list whose allocation failed is empty, but is not accepted as the shape of a scalar.
 #[test]
-fn a_list_that_is_lost() {
+fn a_list_that_was_not_allocated_is_an_error() {
     let long = [1_i64; 9];
     let lost = with_budget(0, || Dims::from(long));
     assert_eq!(lost, Dims::new());

@@ -1,5 +1,5 @@
-//! Reading: vectors and iterators give what a walk over every index gives, whatever the shape, the strides and the address;
-//! and while others write all the time, each number is one that was written.
+//! Reads: vectors and iterators give the items that an index walk gives, for any shape, strides and address. While another thread
+//! writes, each number that is read is one that was written.
 
 #![expect(unsafe_code, reason = "makes foreign tensors")]
 
@@ -14,10 +14,10 @@ use dlpack_core::element::Plain;
 use dlpack_core::{Managed, SharedBuffer};
 use made::{Foreign, dtype};
 
-/// What is read, as the producer calls it.
+/// An item type, by the bytes of its values.
 trait Item: Plain + Copy + PartialEq + Debug {
     const CODE: u8;
-    /// An item of these bytes, so many as it has.
+    /// Makes an item of its bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 }
 
@@ -40,7 +40,7 @@ impl Item for bool {
     }
 }
 
-/// A tensor over bytes of its own, which start at any address and have nothing beside the items.
+/// A tensor over its own bytes, which start at any address and end with the last item.
 struct Case<T> {
     bytes: Vec<u8>,
     first: usize,
@@ -76,14 +76,14 @@ impl<T: Item> Case<T> {
         }
     }
 
-    /// As a vector, item by item, all at once, and from somewhere in the middle.
+    /// Reads the tensor into a vector, item by item, by folds, and from the middle.
     fn check(&mut self, dice: &mut Dice) {
         let bits = u8::try_from(size_of::<T>() * 8).unwrap();
         let data = self.bytes.as_mut_ptr().wrapping_add(self.first);
         let foreign = Foreign::new(data, dtype(T::CODE, bits, 1), &self.shape);
         let foreign = foreign.strides(&self.strides);
         for shared in [false, true] {
-            // SAFETY: all items lie in `bytes`, which stay until the end.
+            // SAFETY: all items lie in `bytes`, which outlive the tensor and are not written.
             let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
             let managed = if shared { managed.shared() } else { managed };
             let what = format!(
@@ -126,7 +126,7 @@ impl<T: Item> Case<T> {
 
 fn any_case<T: Item>(dice: &mut Dice) {
     let (mut shape, mut strides) = (vec![], vec![]);
-    // More items than are read at a time, now and then.
+    // Sometimes more items than are read in one batch.
     let mut room = dice.one_of(&[30, 3000, 9000]);
     for _ in 0..dice.below(8) {
         let extent = match dice.below(12) {
@@ -141,7 +141,7 @@ fn any_case<T: Item>(dice: &mut Dice) {
         strides.push(match dice.below(4) {
             0 => dice.between(-1, 1),
             1 => dice.between(-200, 200),
-            // As it would continue the axes in front of it.
+            // The stride that continues the axes before it.
             _ => shape.iter().product::<i64>().max(1) / extent.max(1),
         });
     }
@@ -153,7 +153,7 @@ fn any_case<T: Item>(dice: &mut Dice) {
 }
 
 #[test]
-fn every_way_to_read_gives_what_an_index_walk_gives() {
+fn every_read_agrees_with_an_index_walk() {
     let cases = std::env::var("DLPACK_CASES").map_or(1500, |cases| cases.parse().unwrap());
     let (bad, first) = dice::play(1, cases, |dice| match dice.below(6) {
         0 => any_case::<u8>(dice),
@@ -166,13 +166,13 @@ fn every_way_to_read_gives_what_an_index_walk_gives() {
     assert_eq!(bad, 0, "{first:?}");
 }
 
-/// A broadcast array has more items than anybody can walk; they are counted and leapt over all the same.
+/// A broadcast array has too many items to visit, but its length is known, and `nth` skips items without visiting them.
 #[test]
-fn endless_arrays_are_not_walked() {
+fn broadcast_arrays_are_skipped_without_visits() {
     let mut bytes = vec![1_u8, 2, 3];
     let foreign = Foreign::new(bytes.as_mut_ptr(), made::U8, &[1 << 40, 3, 1 << 10]);
     let foreign = foreign.strides(&[0, 1, 0]);
-    // SAFETY: all items lie in `bytes`.
+    // SAFETY: all items lie in `bytes`, which outlive the tensor.
     let managed = unsafe { Managed::from_raw(foreign.versioned()) }
         .unwrap()
         .shared();
@@ -183,7 +183,7 @@ fn endless_arrays_are_not_walked() {
     assert_eq!(items.next(), None);
 }
 
-/// A number whose bytes are all equal.
+/// A number type with values whose bytes are all equal.
 trait Even: Item + Send + Sync {
     fn even(byte: u8) -> Self;
     fn is_even(self) -> bool;
@@ -204,7 +204,7 @@ macro_rules! even {
 }
 even! { u8 i16 u32 u64 }
 
-/// Ends the writing, also where a test fails.
+/// Ends the writing thread when it is dropped, also when a test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -213,9 +213,9 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Another thread writes all the time, many at a time and one by one, and each number that is read is one that it wrote:
-/// in long runs and short ones, strided, reversed and transposed, from anywhere in a cache line.
-fn nothing_is_torn<T: Even>() {
+/// While another thread writes, many numbers at a time and one by one, each number that is read is one that it wrote: in long
+/// runs and short ones, strided, reversed and transposed, from any offset in a cache line.
+fn check_that_no_number_is_torn<T: Even>() {
     let len: usize = if cfg!(miri) { 300 } else { 40_000 };
     let buffer = SharedBuffer::<T>::zeroed(len).unwrap();
     let (over, rounds) = (AtomicBool::new(false), if cfg!(miri) { 1 } else { 8 });
@@ -253,7 +253,7 @@ fn nothing_is_torn<T: Even>() {
                 (0, vec![square, 3], vec![5, 1]),
             ] {
                 let foreign = Foreign::new(at(first), dtype(T::CODE, bits, 1), &shape);
-                // SAFETY: all items lie in the buffer, which all access atomically.
+                // SAFETY: all items lie in the buffer, which all code accesses atomically.
                 let managed = unsafe { Managed::from_raw(foreign.strides(&strides).versioned()) };
                 let managed = managed.unwrap().shared();
                 managed
@@ -276,9 +276,9 @@ fn nothing_is_torn<T: Even>() {
 }
 
 #[test]
-fn numbers_are_whole_while_another_thread_writes() {
-    nothing_is_torn::<u8>();
-    nothing_is_torn::<i16>();
-    nothing_is_torn::<u32>();
-    nothing_is_torn::<u64>();
+fn numbers_are_not_torn_while_another_thread_writes() {
+    check_that_no_number_is_torn::<u8>();
+    check_that_no_number_is_torn::<i16>();
+    check_that_no_number_is_torn::<u32>();
+    check_that_no_number_is_torn::<u64>();
 }

@@ -1,4 +1,4 @@
-//! Arrays of records: their layout, how they are read and written field by field, and what is refused.
+//! Arrays of records: their layout, reads and writes field by field, and invalid layouts.
 #![expect(unsafe_code, reason = "describes memory by its address")]
 #![cfg(feature = "derive")]
 
@@ -71,10 +71,10 @@ fn book(at: u8) -> Book {
     }
 }
 
-/// Every byte that no field has is this one.
+/// The value of every byte that belongs to no field.
 const UNTOUCHED: u8 = 0xA5;
 
-/// Writes records into bytes, by an array of them.
+/// Writes records into bytes through an array of records.
 fn write<T: ArrayElement + Copy>(records: &[T], pitch: isize) -> Vec<u8> {
     let mut bytes = vec![UNTOUCHED; records.len() * pitch.unsigned_abs()];
     let shape = [records.len() as isize];
@@ -91,7 +91,7 @@ fn write<T: ArrayElement + Copy>(records: &[T], pitch: isize) -> Vec<u8> {
     bytes
 }
 
-/// Reads records from bytes, in each of the ways that there are.
+/// Reads records from bytes by each function.
 fn read<T: ArrayElement + Copy + PartialEq + core::fmt::Debug>(
     bytes: &[u8],
     len: usize,
@@ -112,7 +112,7 @@ fn read<T: ArrayElement + Copy + PartialEq + core::fmt::Debug>(
     }
     assert_eq!(view.get([len]), None);
     assert_eq!(view.strides(), [pitch]);
-    // SAFETY: nobody writes to the bytes.
+    // SAFETY: no code writes the bytes.
     let unshared = unsafe { view.assume_unshared() };
     assert_eq!(unshared.iter().collect::<Vec<_>>(), records);
     records
@@ -184,7 +184,7 @@ fn a_byte_that_is_no_bool_is_true() {
 }
 
 #[test]
-fn arrays_of_records_are_cut_and_changed() {
+fn arrays_of_records_are_sliced_and_changed() {
     let mut bytes = write(&[1, 2, 3, 4, 5, 6].map(trade), 16);
     let found = UnownedArray::<Trade, [i64; 2]>::from_records(
         bytes.as_mut_ptr(),
@@ -256,7 +256,7 @@ fn arrays_of_records_that_are_not_contiguous_are_filled_updated_and_copied() {
 }
 
 #[test]
-fn what_is_no_array_of_records_is_refused() {
+fn invalid_arrays_of_records_are_refused() {
     let mut bytes = [0_u8; 64];
     let data = bytes.as_mut_ptr();
     let find = |data, shape: &[isize], strides: &[isize], read_only, writes| {

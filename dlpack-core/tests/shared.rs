@@ -1,4 +1,4 @@
-//! `SharedBuffer`: written by several at once, alone or behind exports, its own memory or an adopted one.
+//! `SharedBuffer`: written by several threads, through handles and through exports, in its own or adopted memory.
 
 #![expect(
     unsafe_code,
@@ -15,7 +15,7 @@ use made::{BOOL, F32, Foreign, I32, U8};
 use std::panic::catch_unwind;
 use std::sync::{Arc, Barrier};
 
-/// FLG-05, CPY-05, CAP-20: four threads write and read while exports live; each value that is seen is one that was written.
+/// FLG-05, CPY-05, CAP-20: four threads write and read while exports live; each value that is read is one that was written.
 #[test]
 fn written_from_four_threads() {
     let rounds: u64 = if cfg!(miri) { 20 } else { 20_000 };
@@ -23,7 +23,7 @@ fn written_from_four_threads() {
     let exports: Vec<Managed> = (0..4)
         .map(|_| Arc::new(buffer.clone()).to_dlpack().unwrap())
         .collect();
-    // A value repeats its low half in its high one: half a write would show.
+    // The low and the high half of each value are equal, so that a torn write is noticed.
     let whole = |value: u64| cfg!(miri) || value >> 32 == value & 0xffff_ffff;
     std::thread::scope(|scope| {
         for export in &exports {
@@ -49,7 +49,7 @@ fn written_from_four_threads() {
         }
     });
     assert!(buffer.to_vec().into_iter().all(whole));
-    // Memory that may change under it is no slice, and not the consumer's alone.
+    // Memory that other code may write is lent as no slice, and is not flagged as a copy.
     assert_eq!(
         exports[0].view().as_slice::<u64>().unwrap_err(),
         Error::MayChange
@@ -57,7 +57,7 @@ fn written_from_four_threads() {
     assert!(!exports[0].view().is_read_only() && !exports[0].view().is_copied());
 }
 
-/// Own faults 16: the same bytes are read and written as words of 1, 2 and 8 bytes, and each half that is seen is one that
+/// Own faults 16: the same bytes are read and written as words of 1, 2 and 8 bytes, and each 2-byte half that is read is one that
 /// was written.
 #[test]
 fn words_of_several_sizes() {
@@ -81,7 +81,7 @@ fn words_of_several_sizes() {
     } else {
         (20_000, 2_000)
     };
-    // Both bytes of a half are equal.
+    // Both bytes of each half are equal.
     let whole = |half: u16| cfg!(miri) || half >> 8 == half & 0xff;
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -100,7 +100,7 @@ fn words_of_several_sizes() {
     assert_eq!(bytes.view().len_bytes(), 32);
 }
 
-/// Every byte of a range is copied, and none beside it, wherever it begins and however long it is.
+/// Every byte of a range is copied and no other, whatever its start and length.
 #[test]
 fn ranges_of_every_length_and_address() {
     #[derive(DLPack)]
@@ -134,7 +134,7 @@ fn ranges_of_every_length_and_address() {
     }
 }
 
-/// Ranges and fills reach the elements that they name, and no others.
+/// Ranges and fills affect exactly the elements that they name.
 #[test]
 fn ranges_and_fills() {
     fn check<T: Plain + PartialEq + core::fmt::Debug>(values: [T; 3]) {
@@ -159,7 +159,7 @@ fn ranges_and_fills() {
     check([1.0_f32, 2.0, 3.0]);
     check([[1_i16, 2, 3], [4, 5, 6], [7, 8, 9]]);
     check([true, false, true]);
-    // More than is filled at a time.
+    // More than one batch of a fill.
     if !cfg!(miri) {
         check([[1_u64; 200], [2; 200], [3; 200]]);
     }
@@ -183,9 +183,9 @@ fn ranges_and_fills() {
     buffer.set_range(3, &[]);
 }
 
-/// CPY-01, CPY-06: a copy is taken item by item and does not change any more.
+/// CPY-01, CPY-06: a copy reads each item once and does not change afterwards.
 #[test]
-fn copies_stand_still() {
+fn copies_do_not_change() {
     let buffer = SharedBuffer::copied_from(&[1_i16, 2, 3]).unwrap();
     let copy = ExportRequest {
         copy: Some(true),
@@ -200,9 +200,9 @@ fn copies_stand_still() {
     assert_eq!(buffer.to_vec(), [1, 9, 3]);
 }
 
-/// FLG-05: a slice to write to is given to the last holder only.
+/// FLG-05: only the last handle lends a mutable slice.
 #[test]
-fn exclusive_access_needs_to_be_alone() {
+fn exclusive_access_needs_the_only_handle() {
     let mut buffer = SharedBuffer::<u8>::zeroed(3).unwrap();
     buffer.get_mut().expect("alone").copy_from_slice(&[1, 2, 3]);
     let clone = buffer.clone();
@@ -212,17 +212,17 @@ fn exclusive_access_needs_to_be_alone() {
     assert!(buffer.get_mut().is_none(), "an export holds it");
     let raw = export.into_raw();
     assert!(buffer.get_mut().is_none(), "a consumer in C holds it");
-    // SAFETY: given up right here.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     drop(unsafe { Managed::from_raw(raw) }.unwrap());
     buffer.get_mut().expect("alone again")[0] = 9;
     assert_eq!(buffer.to_vec(), [9, 2, 3]);
-    // What came from another library may be held by anybody.
+    // Memory of another library may have other users.
     let import = vec![1_u8, 2].into_dlpack().unwrap().shared();
     let mut adopted = SharedBuffer::<u8>::from_dlpack(import).unwrap();
     assert!(adopted.get_mut().is_none());
 }
 
-/// CPY-14: own memory is aligned for every consumer; all of it starts as zeros; faults 86, 88.
+/// CPY-14: memory that the buffer allocates is aligned for every consumer and zeroed; faults 86, 88.
 #[test]
 fn own_memory_is_aligned() {
     fn check<T: Plain + PartialEq + Default + core::fmt::Debug + Copy>() {
@@ -247,7 +247,7 @@ fn own_memory_is_aligned() {
     assert!(matches!(too_much.map(drop), Err(Error::OutOfMemory { .. })));
 }
 
-/// Scalars of 16 bytes and elements with axes of their own are read and written whole.
+/// Scalars of 16 bytes, and elements of several items, are read and written completely.
 #[test]
 fn wide_elements() {
     let values = [u128::MAX / 3, 1, u128::MAX];
@@ -269,13 +269,13 @@ fn wide_elements() {
     );
 }
 
-/// CAP-06, CPY-12, CAP-20: an imported tensor is adopted without a copy, and released when the last handle is gone.
+/// CAP-06, CPY-12, CAP-20: an imported tensor is adopted without a copy, and released with the last handle.
 #[test]
 fn adopts_imported_memory() {
     let mut memory = [1_i32, 2, 3];
     let data = memory.as_mut_ptr();
     let foreign = Foreign::new(data.cast(), I32, &[3]);
-    // SAFETY: a good tensor over `memory`, which is used through `data` only while it lives.
+    // SAFETY: a valid tensor over `memory`, which is accessed only through `data` while the tensor lives.
     let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let buffer = SharedBuffer::<i32>::from_dlpack(managed).unwrap();
     assert_eq!(buffer.as_ptr(), data);
@@ -284,7 +284,7 @@ fn adopts_imported_memory() {
     let export = Arc::new(buffer.clone()).to_dlpack().unwrap();
     drop(buffer);
     assert_eq!(foreign.deleted.times(), 0);
-    // SAFETY: the consumer's own write, while nobody else looks.
+    // SAFETY: the write of a consumer, on this thread; no other thread accesses the memory.
     unsafe { data.write(10) };
     assert_eq!(export.view().to_vec::<i32>().unwrap(), [10, 2, -3]);
     drop(export);
@@ -292,14 +292,15 @@ fn adopts_imported_memory() {
     assert_eq!(memory, [10, 2, -3]);
 }
 
-/// CAP-13, CAP-15: whichever of several threads lets go last releases what was adopted, once, after the others are done with it.
+/// CAP-13, CAP-15: the adopted tensor is released once, by the thread that drops the last handle, after all accesses of the
+/// others.
 #[test]
 fn the_last_of_several_threads_releases() {
     let (rounds, clones) = if cfg!(miri) { (3, 5) } else { (50, 2_000) };
     let mut memory = [1_i32, 2, 3];
     for _ in 0..rounds {
         let foreign = Foreign::new(memory.as_mut_ptr().cast(), I32, &[3]);
-        // SAFETY: a good tensor over `memory`, which is used through it only while it lives.
+        // SAFETY: a valid tensor over `memory`, which is accessed only through it while it lives.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let buffer = SharedBuffer::<i32>::from_dlpack(managed).unwrap();
         let barrier = Barrier::new(4);
@@ -320,9 +321,9 @@ fn the_last_of_several_threads_releases() {
     }
 }
 
-/// CAP-21, LAY-12: what cannot be adopted is refused, and released once.
+/// CAP-21, LAY-12: a tensor that cannot be adopted is refused and released once.
 #[test]
-fn refuses_what_it_cannot_adopt() {
+fn tensors_that_cannot_be_adopted_are_refused() {
     let mut memory = [0_u64; 4];
     let data = memory.as_mut_ptr().cast::<u8>();
     let mut strided = Foreign::new(data, I32, &[2]).strides(&[2]);
@@ -337,7 +338,7 @@ fn refuses_what_it_cannot_adopt() {
         Foreign::new(data.wrapping_add(1), I32, &[2]),
         Foreign::new(data, F32, &[2]),
     ] {
-        // SAFETY: good tensors over `memory`.
+        // SAFETY: a valid tensor over `memory`, which outlives it.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let result = SharedBuffer::<i32>::from_dlpack(managed).map(drop);
         assert!(result.is_err(), "{foreign:?}");
@@ -345,7 +346,7 @@ fn refuses_what_it_cannot_adopt() {
     }
 }
 
-/// FLG-09, NEG-20: read-only memory is adopted for reading; an attempt to write panics and changes nothing; faults 29.
+/// FLG-09, NEG-20: read-only memory is adopted for reading; an attempt to write it panics and changes nothing; faults 29.
 #[test]
 fn read_only_memory_is_not_written() {
     let mut memory = [1_i32, 2];
@@ -355,10 +356,10 @@ fn read_only_memory_is_not_written() {
     };
     for legacy in [false, true] {
         let managed = if legacy {
-            // SAFETY: a good tensor over `memory`.
+            // SAFETY: a valid tensor over `memory`, which outlives it.
             unsafe { Managed::from_legacy(foreign.legacy()) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: a valid tensor over `memory`, which outlives it.
             unsafe { Managed::from_raw(foreign.versioned()) }
         };
         let buffer = SharedBuffer::<i32>::from_dlpack(managed.unwrap()).unwrap();
@@ -373,23 +374,23 @@ fn read_only_memory_is_not_written() {
         assert_eq!(
             export.view().as_slice::<i32>().unwrap(),
             [1, 2],
-            "nobody writes to it"
+            "no code writes it"
         );
     }
     assert_eq!(foreign.deleted.times(), 2);
 }
 
-/// Memory that is read-only and shared stays both when it is adopted: others may still be writing to it, so whoever
-/// imports the next export gets no plain slice.
+/// Memory that is read-only and shared stays both when it is adopted. Other code may still write it, so an import of the next
+/// export lends no plain slice.
 #[test]
-fn adopted_memory_that_others_write_stays_shared() {
+fn adopted_shared_memory_stays_shared() {
     let mut memory = [1_i32, 2];
     for (flags, shared) in [(0, false), (0, true), (1, false), (1, true)] {
         let foreign = Foreign {
             flags,
             ..Foreign::new(memory.as_mut_ptr().cast(), I32, &[2])
         };
-        // SAFETY: a good tensor over `memory`.
+        // SAFETY: a valid tensor over `memory`, which outlives it and is not written.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let managed = if shared { managed.shared() } else { managed };
         let buffer = SharedBuffer::<i32>::from_dlpack(managed).unwrap();
@@ -406,12 +407,12 @@ fn adopted_memory_that_others_write_stays_shared() {
     }
 }
 
-/// DTY-02: a consumer that leaves another byte in a `bool` makes no invalid value of it; faults 71.
+/// DTY-02: a byte other than 0 and 1 that a consumer writes into a `bool` does not become an invalid value; faults 71.
 #[test]
-fn bools_stay_bools() {
+fn bools_stay_valid_after_foreign_writes() {
     let buffer = SharedBuffer::copied_from(&[true, false, false]).unwrap();
     let export = Arc::new(buffer.clone()).to_dlpack().unwrap();
-    // SAFETY: a consumer that writes to a writable tensor, here on the same thread.
+    // SAFETY: the write of a consumer to a writable tensor, on this thread.
     unsafe { buffer.as_ptr().cast::<u8>().wrapping_add(1).write(2) };
     let values = buffer.to_vec();
     assert!(values[0] && !values[2]);
@@ -422,14 +423,14 @@ fn bools_stay_bools() {
     );
     drop(export);
     let mut alone = buffer;
-    let slice = alone.get_mut().expect("nobody else has it");
-    // SAFETY: as bytes, which a `bool` is one of.
+    let slice = alone.get_mut().expect("this is the last handle");
+    // SAFETY: every byte of a `bool` is initialised.
     let bytes = unsafe { core::slice::from_raw_parts(slice.as_ptr().cast::<u8>(), 3) };
     assert_eq!(bytes, [1, 1, 0]);
 
     let mut memory = [1_u8, 2];
     let foreign = Foreign::new(memory.as_mut_ptr(), BOOL, &[2]);
-    // SAFETY: a good tensor over `memory`.
+    // SAFETY: a valid tensor over `memory`, which outlives it.
     let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let error = SharedBuffer::<bool>::from_dlpack(managed)
         .map(drop)
@@ -438,11 +439,11 @@ fn bools_stay_bools() {
     assert_eq!(foreign.deleted.times(), 1);
 }
 
-/// LAY-06: nothing is adopted of an empty tensor, which may have no address.
+/// LAY-06: an empty tensor, which may have a null address, is not kept.
 #[test]
 fn empty_tensors() {
     let foreign = Foreign::new(core::ptr::null_mut(), U8, &[0]);
-    // SAFETY: a good tensor without elements.
+    // SAFETY: a valid tensor without elements.
     let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let buffer = SharedBuffer::<u8>::from_dlpack(managed).unwrap();
     assert_eq!(foreign.deleted.times(), 1, "it is not kept");
@@ -450,18 +451,18 @@ fn empty_tensors() {
     assert_eq!(Arc::new(buffer).to_dlpack().unwrap().view().shape(), [0]);
 }
 
-/// The export of a buffer that holds its memory alone.
+/// The export that `share_root` makes of a buffer: it keeps the allocation and not the handle.
 fn root<T: Plain>(buffer: &SharedBuffer<T>) -> Managed {
     let shared = share_root(&mut buffer.describe().unwrap(), None);
     shared.expect("it keeps itself").unwrap()
 }
 
-/// CAP-20: what a buffer adopts of its own export, however it came back, is another handle on the memory and nothing more.
+/// CAP-20: a buffer that adopts an export of its own memory, in whatever form it comes back, is another handle on the allocation.
 #[test]
 fn an_adopted_export_is_a_handle() {
-    let layer = |tensor: Managed| {
+    let reexport = |tensor: Managed| {
         let tensor = tensor.into_raw();
-        // SAFETY: it was given up right above, and nobody else has it.
+        // SAFETY: `into_raw` just returned the pointer, and this is its only use.
         unsafe { Managed::from_raw(tensor) }.unwrap().shared()
     };
     let halves =
@@ -470,11 +471,12 @@ fn an_adopted_export_is_a_handle() {
         |tensor: Managed| reinterpret_bytes(tensor, dlpack_core::DataType::U16, &[3]).unwrap();
     let ways: [&dyn Fn(Managed) -> Managed; 4] = [
         &|tensor| tensor,
-        &layer,
-        &|tensor| whole(layer(halves(layer(tensor)))),
+        &reexport,
+        &|tensor| whole(reexport(halves(reexport(tensor)))),
         &|tensor| {
             let legacy = tensor.into_legacy().unwrap();
-            // SAFETY: as above. It is read-only, as a legacy struct always is for who reads it.
+            // SAFETY: `into_legacy` just returned the pointer, and this is its only use. Every import of a legacy struct is
+            // read-only.
             unsafe { Managed::from_legacy(legacy) }.unwrap().shared()
         },
     ];
@@ -488,7 +490,7 @@ fn an_adopted_export_is_a_handle() {
         }
         assert_eq!(buffer.to_vec(), [1, 2, 3]);
         assert_eq!(buffer.is_read_only(), read_only);
-        // Alone again, as no tensor is left that holds it.
+        // No tensor that holds the allocation is left.
         assert_eq!(buffer.get_mut().is_some(), !read_only, "way {number}");
         let other = SharedBuffer::<u16>::from_dlpack(way(root(&buffer))).unwrap();
         assert!(buffer.get_mut().is_none());
@@ -497,14 +499,14 @@ fn an_adopted_export_is_a_handle() {
     }
 }
 
-/// CAP-20: memory that is read through one handle may be written through another, so the first lends no slice of it.
+/// CAP-20: memory that is read-only through one handle may be written through another, so the first lends no slice of it.
 #[test]
 fn a_read_only_handle_on_shared_memory_lends_no_slice() {
     let buffer = SharedBuffer::copied_from(&[1_u16, 2, 3]).unwrap();
     let mut tensor = root(&buffer).into_raw();
     // SAFETY: the tensor is not used elsewhere until it is imported.
     unsafe { tensor.as_mut() }.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
-    // SAFETY: as above; it is used only here.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     let tensor = unsafe { Managed::from_raw(tensor) }.unwrap();
     let reader = SharedBuffer::<u16>::from_dlpack(tensor).unwrap();
     assert!(reader.is_read_only() && reader.as_ptr() == buffer.as_ptr());
@@ -514,9 +516,9 @@ fn a_read_only_handle_on_shared_memory_lends_no_slice() {
     assert_eq!(export.view().to_vec::<u16>().unwrap(), [9, 2, 3]);
 }
 
-/// CAP-20: a handle on a part has the elements of that part, and keeps the whole memory.
+/// CAP-20: a handle on a slice has the elements of that slice, and keeps the whole allocation.
 #[test]
-fn a_handle_on_a_part() {
+fn a_handle_on_a_slice_keeps_the_allocation() {
     let buffer = SharedBuffer::copied_from(&[1_u8, 2, 3, 4]).unwrap();
     let part = root(&buffer).slice(0, 1..3).unwrap();
     let mut part = SharedBuffer::<u8>::from_dlpack(part).unwrap();
@@ -528,14 +530,14 @@ fn a_handle_on_a_part() {
     assert_eq!(smaller.view().to_vec::<u8>().unwrap(), [3]);
 }
 
-/// CAP-09, CAP-20: memory that is not the keeper's keeps its own owner, also where both lie side by side.
+/// CAP-09, CAP-20: a tensor outside of the allocation keeps its own owner, even if both are adjacent.
 #[test]
-fn a_root_keeps_what_lies_in_it() {
+fn a_root_keeps_only_tensors_in_its_allocation() {
     let buffer = SharedBuffer::copied_from(&[1.0_f32, 2.0]).unwrap();
     let keeper = root(&buffer);
     let mut memory = [3.0_f32, 4.0];
     let foreign = Foreign::new(memory.as_mut_ptr().cast(), F32, &[2]);
-    // SAFETY: a good tensor over `memory`, which is not used until it is gone.
+    // SAFETY: a valid tensor over `memory`, which is not used while the tensor lives.
     let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let tensor = keep_by_root_of(tensor.shared(), &keeper);
     assert_eq!(foreign.deleted.times(), 0);
@@ -551,11 +553,11 @@ fn a_root_keeps_what_lies_in_it() {
     let tensor = keep_by_root_of(tensor.shared(), &keeper);
     assert_eq!(foreign.deleted.times(), 0);
     drop(tensor);
-    // A vector does not keep itself.
+    // A vector has no allocation that can be shared.
     assert!(share_root(&mut vec![1.0_f32].describe().unwrap(), None).is_none());
-    // Of the same memory it keeps what came another way.
+    // A foreign tensor over memory of the allocation is kept by the allocation, and released at once.
     let foreign = Foreign::new(buffer.as_ptr().cast(), F32, &[2]);
-    // SAFETY: the memory of the buffer, which is there for as long as the keeper is.
+    // SAFETY: a valid tensor over the memory of the buffer, which lives as long as `keeper`.
     let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let tensor = keep_by_root_of(tensor.shared(), &keeper);
     assert_eq!(foreign.deleted.times(), 1);

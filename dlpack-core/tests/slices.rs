@@ -59,7 +59,7 @@ fn slices_need_the_only_handle() {
     let adopted = SharedBuffer::<u8>::from_dlpack(root).unwrap();
     assert_in_use(&mut buffer, "a buffer that adopted the export");
     drop(adopted);
-    // A copy for a consumer is not this memory.
+    // A copy for a consumer has other memory.
     let request = ExportRequest {
         copy: Some(true),
         ..ExportRequest::versioned()
@@ -69,7 +69,7 @@ fn slices_need_the_only_handle() {
     drop(copy);
 }
 
-/// Two buffers over parts of one memory exclude each other, even if the parts do not overlap.
+/// Two buffers over parts of one allocation prevent each other's slices, even if the parts do not overlap.
 #[test]
 fn parts_of_one_memory_exclude_each_other() {
     let whole = SharedBuffer::copied_from(&[1_u8, 2, 3, 4]).unwrap();
@@ -86,7 +86,7 @@ fn parts_of_one_memory_exclude_each_other() {
     assert_eq!(back.try_as_mut_slice().unwrap(), [3, 4]);
 }
 
-/// Memory that a producer may still write to is never lent; a tensor that nothing else has is.
+/// Memory that a producer may still write is never lent; a tensor without other users is.
 #[test]
 fn imported_memory_is_lent_if_nothing_else_has_it() {
     let mut memory = [1_i32, 2];
@@ -110,7 +110,7 @@ fn imported_memory_is_lent_if_nothing_else_has_it() {
             flags,
             ..Foreign::new(memory.as_mut_ptr().cast(), I32, &[2])
         };
-        // SAFETY: a good tensor over `memory`, which is accessed only through it while it lives.
+        // SAFETY: a valid tensor over `memory`, which is accessed only through it while it lives.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let managed = if shared { managed.shared() } else { managed };
         let mut buffer = SharedBuffer::<i32>::from_dlpack(managed).unwrap();
@@ -123,7 +123,7 @@ fn imported_memory_is_lent_if_nothing_else_has_it() {
         let never_written = flags == 1 && !shared;
         assert_eq!(buffer.try_as_slice().is_ok(), never_written, "{case}");
         drop(clone);
-        // The buffer of the same bytes is as exclusive as the buffer was.
+        // The buffer of the same bytes lends slices under the same conditions.
         let mut bytes = buffer.cast::<u8>().unwrap();
         assert_eq!(bytes.try_as_slice().map(drop), read, "bytes, {case}");
         assert_eq!(bytes.try_as_mut_slice().map(drop), write, "bytes, {case}");
@@ -140,17 +140,17 @@ fn imported_memory_is_lent_if_nothing_else_has_it() {
     assert_eq!(import.try_as_mut_slice(), Err(Error::ReadOnly));
 }
 
-/// The error names what has the memory and the way out.
+/// The error names the code that has the memory, and what to do.
 #[test]
-fn refusals_name_the_way_out() {
+fn errors_name_the_other_user_and_the_remedy() {
     let text = Error::BufferInUse.to_string();
     assert!(text.contains("an array, an export or a clone") && text.contains("`to_vec`"));
     let text = Error::ForeignBuffer.to_string();
     assert!(text.contains("imported") && text.contains("`to_vec`") && text.contains("`Promise`"));
 }
 
-/// CAP-20: all that a consumer on another thread wrote is seen through the slice that is lent after it released the tensor.
-/// (Under Miri, a missing order is reported as a data race.)
+/// CAP-20: a slice that is lent after a consumer on another thread released the tensor shows all writes of the consumer. (Under
+/// Miri, missing synchronisation is reported as a data race.)
 #[test]
 fn a_slice_comes_after_the_last_access_of_a_consumer() {
     let rounds = if cfg!(miri) { 3 } else { 200 };
@@ -160,9 +160,9 @@ fn a_slice_comes_after_the_last_access_of_a_consumer() {
             let tensor = buffer.clone().into_dlpack().unwrap();
             std::thread::spawn(move || {
                 let data = tensor.view().as_ptr().cast::<u64>().cast_mut();
-                // SAFETY: a consumer writes to elements of its own of a writable tensor.
+                // SAFETY: a consumer writes to its own elements of a writable tensor.
                 unsafe { data.wrapping_add(at).write(round) };
-                // SAFETY: the adjacent element is its own, too.
+                // SAFETY: the adjacent element belongs to the same consumer.
                 unsafe { data.wrapping_add(at + 1).write(round) };
                 drop(tensor);
             })
@@ -182,21 +182,21 @@ fn a_slice_comes_after_the_last_access_of_a_consumer() {
     }
 }
 
-/// DTY-02: a `bool` that a consumer left with another byte is valid in the slice.
+/// DTY-02: a `bool` in which a consumer wrote another byte is valid in the slice.
 #[test]
 fn bools_of_a_slice_are_valid() {
     let mut buffer = SharedBuffer::copied_from(&[true, false]).unwrap();
     let tensor = buffer.clone().into_dlpack().unwrap();
-    // SAFETY: a consumer that writes to a writable tensor.
+    // SAFETY: the write of a consumer to a writable tensor, on this thread.
     unsafe { buffer.as_ptr().cast::<u8>().wrapping_add(1).write(7) };
     drop(tensor);
     let elements = buffer.try_as_slice().unwrap();
-    // SAFETY: as bytes, which a `bool` is one of.
+    // SAFETY: every byte of a `bool` is initialised.
     let bytes = unsafe { core::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), 2) };
     assert_eq!(bytes, [1, 1]);
 }
 
-/// CPY-14: a buffer is filled through a slice of its own memory, aligned and zeroed before.
+/// CPY-14: a new buffer is filled through a slice of its memory, which is aligned and zeroed.
 #[test]
 fn a_buffer_is_filled_before_it_is_shared() {
     let mut address = ptr::null();
@@ -218,7 +218,7 @@ fn a_buffer_is_filled_before_it_is_shared() {
     assert!(matches!(too_much.map(drop), Err(Error::OutOfMemory { .. })));
 }
 
-/// An error or a panic of the function ends the buffer, and nothing else has it.
+/// If the function fails or panics, there is no buffer, and its memory is freed.
 #[test]
 fn a_function_that_fails_leaves_no_buffer() {
     #[derive(Debug, PartialEq)]
@@ -265,7 +265,7 @@ fn write_all<T: Copy>(elements: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
 
 /// Memory that was not zeroed is taken only with the proof that all of it was written.
 #[test]
-fn uninitialised_memory_needs_its_own_slice_back() {
+fn uninitialised_memory_is_accepted_only_with_its_own_slice() {
     let filled = SharedBuffer::filled_uninit(3, |elements| write_all(elements, 7_u16)).unwrap();
     assert_eq!(filled.to_vec(), [7; 3]);
     assert_eq!(filled.as_ptr().addr() % 256, 0);
@@ -284,11 +284,11 @@ fn uninitialised_memory_needs_its_own_slice_back() {
     };
     let elsewhere = Box::into_raw(Box::new([1_u8]));
     refused(&|| {
-        // SAFETY: `into_raw` returned the address, and only this slice is made of it.
+        // SAFETY: `Box::into_raw` returned the address, and this slice is its only use.
         let other = SharedBuffer::filled_uninit(1, |_| unsafe { &mut *elsewhere });
         drop(other);
     });
-    // SAFETY: `into_raw` returned the address, and the slice is gone.
+    // SAFETY: `Box::into_raw` returned the address, and the slice is gone.
     drop(unsafe { Box::from_raw(elsewhere) });
     refused(&|| {
         let shorter =
@@ -304,7 +304,7 @@ fn uninitialised_memory_needs_its_own_slice_back() {
     assert!(matches!(too_much.map(drop), Err(Error::OutOfMemory { .. })));
 }
 
-/// A picture in memory of a class is turned by a function over slices: no element is copied except by that function.
+/// An image in a class is flipped by a function over slices: no element is copied except by that function.
 #[test]
 fn a_kept_picture_is_flipped_by_a_function_over_slices() {
     fn flip(from: &[u8], to: &mut [u8], row: usize) {
@@ -336,7 +336,7 @@ fn a_kept_picture_is_flipped_by_a_function_over_slices() {
     drop(array);
     assert!(image.flipped().is_ok());
     let foreign = Foreign::new([1_u8, 2].as_mut_ptr(), U8, &[0]);
-    // SAFETY: a good tensor without elements.
+    // SAFETY: a valid tensor without elements.
     let empty = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let pixels = SharedBuffer::from_dlpack(empty.shared()).unwrap();
     assert!(
@@ -367,7 +367,7 @@ fn bytes_are_cast_to_elements() {
     assert_eq!(pairs.len(), 2);
     assert!(pairs.try_as_slice().is_ok());
     let mut flags = pairs.cast::<bool>().unwrap();
-    // Any byte but 0 is `true` in memory that others may write.
+    // In memory that other code may write, any byte but 0 is `true`.
     let flags = flags.try_as_slice().unwrap();
     assert_eq!(flags.len(), 8);
 
@@ -390,14 +390,14 @@ fn bytes_are_cast_to_elements() {
     assert!(matches!(no_bytes, Error::PartialElement { .. }));
     let empty = SharedBuffer::<u8>::zeroed(0).unwrap().cast::<f64>();
     assert!(empty.unwrap().is_empty());
-    // An empty vector lies nowhere, so its address need not be aligned.
+    // An empty vector has a dangling address, which need not be aligned.
     let empty = SharedBuffer::<u8>::from(vec![]).cast::<u64>();
     assert!(empty.unwrap().is_empty());
     let no_items = SharedBuffer::<[u32; 0]>::zeroed(3).unwrap();
     assert!(no_items.cast::<u8>().unwrap().is_empty());
 }
 
-/// DTY-02: memory that nothing writes becomes no invalid `bool`.
+/// DTY-02: memory that nothing writes is not reinterpreted as invalid `bool`s.
 #[test]
 fn read_only_bytes_are_checked_when_they_become_bools() {
     let adopt = |bytes: Vec<u8>| {
@@ -410,7 +410,7 @@ fn read_only_bytes_are_checked_when_they_become_bools() {
     assert_eq!(error, Error::NotBool { found: 2 });
 }
 
-/// The bytes of a tensor are items of a data type that is known at run time, in another shape.
+/// The bytes of a tensor are reinterpreted as items of a data type known at run time, in another shape.
 #[test]
 fn bytes_are_cast_to_a_data_type_of_run_time() {
     let bytes = || {

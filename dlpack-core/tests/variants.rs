@@ -106,7 +106,7 @@ fn the_variant_that_fits_is_selected_in_three_levels() {
 }
 
 #[test]
-fn what_no_variant_accepts_is_refused_with_all_of_them() {
+fn a_tensor_without_a_variant_is_refused_with_all_variants() {
     let refused = |dtype, rank| {
         Err(Error::NoVariant {
             name: "Anything",

@@ -19,15 +19,15 @@
 //!   skip fast_paths_agree_with       likewise
 //!   skip given_strides_agree_with    likewise
 //! And what finds an owner by the address of its deleter, as Miri gives one function several addresses:
-//!   skip a_handle_on_a_part
-//!   skip a_root_keeps_what_lies_in_it
+//!   skip a_handle_on_a_slice_keeps_the_allocation
+//!   skip a_root_keeps_only_tensors_in_its_allocation
 //!   skip parts_of_one_memory_exclude
 //!   skip an_adopted_export_is_a_handle
-//!   skip only_a_copy_of_our_own
+//!   skip only_copies_of_this_crate
 //!   skip a_read_only_handle_on_shared
 //! Left out by `--short`, as each takes from five seconds to a minute:
 //!   long a_value_cannot
-//!   long allocations_are_few
+//!   long an_export_is_one_allocation
 //!   long out_of_memory_at_every
 //!   long any_shape_and_strides
 //!   long directed_cases

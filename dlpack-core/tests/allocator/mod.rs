@@ -1,6 +1,6 @@
-//! An allocator that counts, and fails on demand, for each thread apart.
+//! An allocator that counts allocations and fails on demand, each thread by its own numbers.
 #![allow(unsafe_code, reason = "is an allocator")]
-#![allow(dead_code, reason = "each test needs a part of it")]
+#![allow(dead_code, reason = "each test uses only some of it")]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
@@ -11,17 +11,17 @@ struct Counting;
 thread_local! {
     pub(crate) static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
     pub(crate) static LIVE: Cell<isize> = const { Cell::new(0) };
-    /// How many failed.
+    /// How many allocations failed.
     pub(crate) static REFUSED: Cell<usize> = const { Cell::new(0) };
     /// How many allocations still succeed.
     static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-// SAFETY: the system's allocator, which sometimes is not asked.
+// SAFETY: each method forwards to the system's allocator, or returns null.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let budget = BUDGET.get();
-        // No machine has so much; a sanitizer stops at the attempt.
+        // No machine has that much memory, and a sanitizer aborts at the attempt.
         if budget == 0 || layout.size() >> 40 != 0 {
             REFUSED.set(REFUSED.get() + 1);
             return core::ptr::null_mut();
@@ -31,13 +31,13 @@ unsafe impl GlobalAlloc for Counting {
         }
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         LIVE.set(LIVE.get() + layout.size() as isize);
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this method's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         LIVE.set(LIVE.get() - layout.size() as isize);
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this method's: `alloc` returned `start`, from the system's allocator, for this layout.
         unsafe { System.dealloc(start, layout) };
     }
 }
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work` while only so many allocations succeed.
+/// Runs `work`, in which only this many allocations succeed.
 pub(crate) fn with_budget<R>(allocations: usize, work: impl FnOnce() -> R) -> R {
     BUDGET.set(allocations);
     let result = work();

@@ -1,5 +1,5 @@
-//! Safe code whose answers change from call to call: whatever it says, a tensor has bytes of the liar's own, nobody writes
-//! what others may read, and the liar is dropped once.
+//! Implementations in safe code whose answers change from call to call. Whatever they answer, a tensor has only bytes of that
+//! value, memory that other code may read is not written, and the value is dropped once.
 
 use core::ops::Deref;
 use core::panic::AssertUnwindSafe;
@@ -18,13 +18,13 @@ use dlpack_core::{
 use crate::campaign;
 use crate::dice::Dice;
 
-/// Every byte of every liar; it is not that of a `bool`.
+/// Every byte of the memory of these values. It is no valid `bool`.
 const OURS: u8 = 0xA5;
 const ITEM: u32 = u32::from_ne_bytes([OURS; 4]);
-/// In memory that cannot be written.
+/// Memory that cannot be written.
 static CONSTANT: [u32; 16] = [ITEM; 16];
 
-/// Draws an answer for each question, and counts the values that live.
+/// Draws the answer of each call, and counts the live values.
 struct Lie {
     state: AtomicU64,
     living: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Lie {
         Dice(self.state.fetch_add(0x1234_5678_9abc, Ordering::SeqCst))
     }
 
-    /// Extents or strides that often make sense.
+    /// Shape or strides that are often valid.
     fn list(&self) -> Vec<i64> {
         let mut dice = self.dice();
         match dice.below(8) {
@@ -108,7 +108,7 @@ impl From<Lie> for DataType {
     }
 }
 
-/// Lists of its own, of which it shows another part each time; a clone has others.
+/// Owns three lists and derefs to a part of one of them, another part at each call. A clone has lists of its own.
 struct Lists<T> {
     lists: [Vec<T>; 3],
     lie: Lie,
@@ -155,7 +155,7 @@ where
     }
 }
 
-/// The same as a buffer, which says also what it lends for writing.
+/// [`Lists`] as a buffer, which also decides at each call whether it lends for writing.
 #[derive(Clone)]
 struct Lender(Lists<u32>);
 
@@ -225,7 +225,7 @@ struct KeptByLender {
     lie: Lie,
 }
 
-/// Describes itself by hand, and differently for writing.
+/// Implements `DLPack` by hand, with different descriptions for reading and for writing.
 struct ByHand(Lists<u32>);
 
 impl DLPack for ByHand {
@@ -247,7 +247,7 @@ impl DLPack for ByHand {
     }
 }
 
-/// An element that shows its fields in another way from time to time.
+/// An element whose field walk sometimes changes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Twisted([u32; 2], u32);
@@ -306,7 +306,7 @@ struct Elements {
     _lie: Lie,
 }
 
-/// LAY-22, FLG-05, CAP-20: a tensor of a liar.
+/// LAY-22, FLG-05, CAP-20: a tensor of a value whose answers change.
 #[test]
 fn lying_implementations() {
     campaign("lying implementations", 20_000, |dice| {
@@ -359,7 +359,7 @@ fn one(dice: &mut Dice, living: &Arc<AtomicUsize>) -> bool {
     }
 }
 
-/// Exports it in one of the ways there are, and looks at what comes of that, if anything does.
+/// Exports the value by one of five functions, and checks the tensor if there is one.
 fn export<T: DLPack + Sync + 'static>(mut value: T, dice: &mut Dice) -> bool {
     let request = ExportRequest {
         copy: dice.one_of(&[None, None, Some(true), Some(false)]),
@@ -369,7 +369,7 @@ fn export<T: DLPack + Sync + 'static>(mut value: T, dice: &mut Dice) -> bool {
             ExportRequest::versioned()
         }
     };
-    // A panic about the value, such as that of an element which is not whole, is a refusal too.
+    // A panic about the value, such as one about an incomplete element, counts as a refusal.
     let caught = |act: &mut dyn FnMut() -> Result<Managed, Error>| {
         catch_unwind(AssertUnwindSafe(act)).ok()?.ok()
     };
@@ -399,7 +399,7 @@ fn export<T: DLPack + Sync + 'static>(mut value: T, dice: &mut Dice) -> bool {
     }
 }
 
-/// Reads every byte of a tensor, and writes it where that is allowed.
+/// Reads every byte of a tensor, and writes it if it is writable.
 fn check(tensor: Managed, dice: &mut Dice) {
     let view = tensor.view();
     if !view.device().device_type.is_host_readable() {
@@ -409,7 +409,7 @@ fn check(tensor: Managed, dice: &mut Dice) {
     let is_padded = view.dtype().is_padded();
     let bits = if is_padded { 8 } else { bits };
     let items: i64 = view.shape().iter().product();
-    // Three axes of 99 that all repeat one item are the most.
+    // The largest number of items: three axes of 99 that all repeat one item.
     assert!((0..=99 * 99 * 99).contains(&items), "as long as its memory");
     if items > 0 {
         assert_ne!(view.dtype(), DataType::BOOL, "no byte of it is a bool");
@@ -425,20 +425,20 @@ fn check(tensor: Managed, dice: &mut Dice) {
         let bits = isize::try_from(bits).expect("a small item");
         for byte in (place * bits).div_euclid(8)..=(place * bits + bits - 1).div_euclid(8) {
             let at = view.as_ptr().wrapping_offset(byte).cast::<u8>();
-            // SAFETY: an item of the tensor, which lives, on the host.
+            // SAFETY: `at` is an item of the tensor, which is live and in host memory.
             assert_eq!(unsafe { at.read() }, OURS, "memory of the liar's own");
             if !view.is_read_only() {
-                // SAFETY: as above, and the tensor says that it may be written.
+                // SAFETY: `at` is an item of the live tensor in host memory, and the tensor is writable.
                 unsafe { at.cast_mut().write(OURS) };
             }
         }
     }
-    // Values are built as their type likes, or not at all.
+    // Elements are built by code of their type, which may panic.
     let _ = catch_unwind(AssertUnwindSafe(|| {
         tensor.view().to_vec::<Twisted>().is_ok()
     }));
     if dice.below(2) == 0 {
-        // SAFETY: given up right here.
+        // SAFETY: `into_raw` just returned the pointer, and this is its only use.
         drop(unsafe { Managed::from_raw(tensor.into_raw()) });
     }
 }

@@ -1,8 +1,8 @@
-//! Campaigns: hostile producers, and safe code whose answers change from call to call, by the thousand here and by the million
+//! Campaigns with hostile producers and with safe code whose answers change from call to call: thousands of cases here, millions
 //! under `cargo xtask faults`.
 //!
-//! `DLPACK_CASES` sets the number of cases, `DLPACK_SEED` where they start. Each campaign adds a line to the file that
-//! `DLPACK_TALLY` names; `DLPACK_ON` says in it how they were built.
+//! `DLPACK_CASES` sets the number of cases, `DLPACK_SEED` the seed of the first. Each campaign appends a line to the file named
+//! by `DLPACK_TALLY`; the line contains `DLPACK_ON`, which describes the build.
 
 #![expect(
     unsafe_code,
@@ -26,12 +26,12 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |value| value.parse().expect("a number"))
 }
 
-/// Plays a campaign, writes down how it went, and fails if anything did, or if fewer than a fifth of the cases came to
-/// something: a case says whether it did.
+/// Runs the cases of a campaign and records the result. `case` returns whether it got as far as a tensor. Fails if a case panics,
+/// or if fewer than a fifth of the cases return `true`.
 fn campaign(name: &str, cases: u64, mut case: impl FnMut(&mut Dice) -> bool) {
     let cases = setting("DLPACK_CASES", if cfg!(miri) { cases / 100 } else { cases });
     if cases > 1 {
-        // The first bad case alone is shown, and how to repeat it; repeated it says all.
+        // Only the first failed case is reported, with its seed; a run of that case alone prints its panic.
         std::panic::set_hook(Box::new(|_| {}));
     }
     let clock = std::time::Instant::now();
@@ -54,7 +54,7 @@ fn campaign(name: &str, cases: u64, mut case: impl FnMut(&mut Dice) -> bool) {
         });
         let mut options = std::fs::OpenOptions::new();
         let file = options.append(true).create(true).open(path);
-        // One write: others may add theirs meanwhile.
+        // A single write, because other processes may append to the file at the same time.
         let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         written.expect("the tally can be written");
     }

@@ -1,4 +1,4 @@
-//! Tensors of a producer that gets its fields wrong.
+//! Tensors of a producer that makes mistakes in their fields.
 
 use core::fmt::Debug;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::campaign;
 use crate::dice::Dice;
 use crate::forgery::{self, BYTES, Forgery, Verdict, bytes, items, look};
 
-/// NEG-12, LAY-22, CAP-09, ERR-11: each tensor is refused exactly if it breaks the format, is read as what it is, and is
+/// NEG-12, LAY-22, CAP-09, ERR-11: each tensor is refused exactly if it violates the format, is read correctly otherwise, and is
 /// released once.
 #[test]
 fn forgeries() {
@@ -21,11 +21,12 @@ fn forgeries() {
     let start = memory.as_mut_ptr().cast::<u8>();
     campaign("crafted tensors", 50_000, move |dice| {
         let forgery = Forgery::draw(dice, start);
-        // SAFETY: `memory` lives as long as this closure, into which `start` went; what consumers write there is what stood there.
+        // SAFETY: `memory` outlives this closure, which has its address in `start`. Consumers write only the values that are
+        // already there.
         let memory = unsafe { core::slice::from_raw_parts(start, BYTES) };
         let deleted = forgery.foreign.deleted.clone();
         let tensor = forgery.make();
-        // SAFETY: the lists are as long as they say; the items are read only if they are there.
+        // SAFETY: the lists have the length that the rank says; the items are read only if they lie in `memory`.
         let imported = unsafe { tensor.import() };
         let is_taken = imported.is_ok();
         match (forgery.verdict(), imported) {
@@ -40,7 +41,7 @@ fn forgeries() {
         let expected = usize::from(forgery.foreign.has_deleter);
         assert_eq!(deleted.times(), expected, "releases: {forgery:?}");
         if !forgery.foreign.has_deleter {
-            // SAFETY: without a deleter, and the import is gone.
+            // SAFETY: the struct has no deleter, and the import is gone.
             unsafe { tensor.free() };
         }
         is_taken
@@ -48,7 +49,7 @@ fn forgeries() {
     drop(memory);
 }
 
-/// Does one of the things that are done with a tensor, and compares what that gives.
+/// Does one randomly chosen operation with a tensor, and compares its result.
 fn go_on(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
     let foreign = &forgery.foreign;
     let view = managed.view();
@@ -56,10 +57,10 @@ fn go_on(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
     assert_eq!(view.shape(), foreign.shape.as_deref().unwrap_or_default());
     let must_not_write = forgery.legacy || foreign.flags & 1 != 0;
     assert_eq!(view.is_read_only(), must_not_write, "{forgery:?}");
-    // SAFETY: as the caller said.
-    let again = |tensor| unsafe { Managed::from_raw(tensor) }.expect("it was good before");
+    // SAFETY: `into_raw` returned the pointer, and this is its only use.
+    let again = |tensor| unsafe { Managed::from_raw(tensor) }.expect("it was valid before");
     if !forgery.is_honest(memory) || forgery.is_long() {
-        // Whatever it is, it can be moved and asked about.
+        // Its items cannot be read here, but it can be moved, shared and printed.
         match dice.below(3) {
             0 => drop(again(managed.into_raw())),
             1 => drop(managed.shared()),
@@ -83,8 +84,8 @@ fn go_on(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
         }
         5 => {
             if let Ok(tensor) = managed.into_legacy() {
-                // SAFETY: given up right here.
-                let tensor = unsafe { Managed::from_legacy(tensor) }.expect("it was good before");
+                // SAFETY: `into_legacy` just returned the pointer, and this is its only use.
+                let tensor = unsafe { Managed::from_legacy(tensor) }.expect("it was valid before");
                 same(&tensor, forgery, memory);
             }
         }
@@ -110,7 +111,7 @@ fn go_on(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
     }
 }
 
-/// The bytes of the items, in the order of their indices; `None` where an item has no whole bytes.
+/// The bytes of the items in the order of their indices; `None` if an item is not a whole number of bytes.
 fn expected(forgery: &Forgery, memory: &[u8]) -> Option<Vec<u8>> {
     let foreign = &forgery.foreign;
     let DLDataType { bits, lanes, .. } = foreign.dtype;
@@ -121,7 +122,7 @@ fn expected(forgery: &Forgery, memory: &[u8]) -> Option<Vec<u8>> {
     (size % 8 == 0).then(|| items(shape, &forgery.strides(), start, size / 8, memory))?
 }
 
-/// That a tensor which was handed on has the items of the first.
+/// Asserts that a re-exported tensor has the items of the first.
 fn same(tensor: &Managed, forgery: &Forgery, memory: &[u8]) {
     fn read<T: Plain>(tensor: &Managed, expected: &[u8]) {
         if let Ok(items) = tensor.view().to_vec::<T>() {
@@ -157,7 +158,7 @@ struct Adopted<T: Plain> {
     strides: Vec<isize>,
 }
 
-/// Imports it into values of a type; whether it has to fit is known.
+/// Imports the tensor into values of one type, and checks whether it is accepted exactly if it fits.
 fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], dice: &mut Dice) {
     let foreign = &forgery.foreign;
     let shape = foreign.shape.clone().unwrap_or_default();
@@ -179,7 +180,7 @@ fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], d
         4 => {
             let view = match ViewMut::<T, Dims>::try_new(managed) {
                 Ok(mut view) => {
-                    // What is written is what stood there.
+                    // Writes back the same values.
                     if T::DTYPE != DataType::BOOL {
                         view.update(|item| item);
                     }
@@ -197,7 +198,7 @@ fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], d
                 }
                 view.to_vec()
             });
-            // Whatever byte lies there, a `bool` is made of it.
+            // Any byte is accepted as a `bool` here.
             if T::DTYPE != DataType::BOOL {
                 check(items, true);
             }
@@ -225,7 +226,7 @@ fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], d
             check(buffer.map(|buffer| buffer.to_vec()), fits);
         }
         _ => {
-            // No struct keeps the lowest stride of all: it marks one that is left out.
+            // The lowest stride of all is not kept: it is the mark of an omitted stride.
             let is_kept = !managed.view().strides().contains(&i64::MIN);
             let adopted = Adopted::<T>::from_dlpack(managed);
             if let Ok(adopted) = &adopted {
@@ -239,7 +240,7 @@ fn typed<T: Plain + Debug>(managed: Managed, forgery: &Forgery, memory: &[u8], d
     }
 }
 
-/// Writes into every item what stands there.
+/// Writes its own value into every item.
 fn write_back<T: Plain>(buffer: &SharedBuffer<T>) {
     for index in 0..if buffer.is_read_only() {
         0

@@ -3,7 +3,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
-    reason = "each user of this module needs its own part"
+    reason = "each user of this module uses only some of it"
 )]
 
 /// Pseudo-random numbers (splitmix64): the same seed, the same cases.
@@ -34,8 +34,7 @@ impl Dice {
     }
 }
 
-/// Plays so many cases, the first with dice of this seed, the next with those of the next; gives how many panicked, and the
-/// first of them.
+/// Runs this many cases, each with random numbers of the next seed. Returns how many panicked, and the first panic.
 pub fn play(seed: u64, cases: u64, mut case: impl FnMut(&mut Dice)) -> (u64, Option<String>) {
     let (mut bad, mut first) = (0, None);
     for number in 0..cases {

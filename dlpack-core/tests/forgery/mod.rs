@@ -1,13 +1,13 @@
-//! Tensors of a producer that gets one field after another wrong, and what an importer owes each of them.
+//! Tensors of a producer that makes mistakes in one field after another, and what an importer must do with each of them.
 //!
-//! A case is a good tensor that dice have changed. [`Forgery::verdict`] says, from dlpack.h and from plain arithmetic, whether it has
-//! to be refused; [`Forgery::is_honest`], whether its items lie in the memory that is really there, so that they may be read;
-//! and [`look`] compares all ways to read it with the bytes at its places.
+//! A case is a valid tensor that was changed at random. [`Forgery::verdict`] decides by dlpack.h and by plain arithmetic whether
+//! it must be refused. [`Forgery::is_honest`] decides whether its items lie in memory that exists, so that they may be read.
+//! [`look`] compares all functions that read it with the bytes at the positions of its items.
 
 #![allow(
     dead_code,
     unreachable_pub,
-    reason = "each user of this module needs its own part; the fuzz targets are another crate"
+    reason = "each user of this module uses only some of it; the fuzz targets are another crate"
 )]
 
 use core::fmt::Debug;
@@ -20,12 +20,12 @@ use dlpack_core::{DataType, Error, Managed};
 use super::dice::Dice;
 use super::made::{self, Foreign, dtype};
 
-/// How much memory the tensors lie in; it has to be aligned to 16 bytes.
+/// The size of the memory of the tensors. It must be aligned to 16 bytes.
 pub const BYTES: usize = 2048;
-/// Where a tensor without a fault begins, so that strides may lead backwards too.
+/// The offset of a tensor without a fault, so that strides may also lead backwards.
 const START: usize = 512;
 
-/// Bytes of which the first half are those of `bool`s.
+/// Bytes of which the first half are valid `bool`s.
 pub fn memory() -> Vec<u128> {
     let byte = |at: usize| match at {
         0..1024 => u8::from(at % 3 == 0),
@@ -49,7 +49,7 @@ const TYPES: [(u8, u8, u16); 12] = [
     (0, 128, 1),
     (1, 8, 3),
 ];
-/// Numbers at which some arithmetic ends.
+/// Numbers near which arithmetic overflows.
 const EDGES: [i64; 14] = [
     0,
     1,
@@ -67,12 +67,12 @@ const EDGES: [i64; 14] = [
     -i64::MAX,
 ];
 
-/// What an importer owes a tensor.
+/// What an importer must do with a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Refused(&'static str),
     Taken,
-    /// dlpack.h does not say, and nothing depends on it.
+    /// dlpack.h does not specify it, and nothing depends on it.
     Either,
 }
 
@@ -92,33 +92,33 @@ pub enum Struct {
 impl Struct {
     /// # Safety
     ///
-    /// That of [`Managed::from_raw`].
+    /// The contract of [`Managed::from_raw`].
     pub unsafe fn import(self) -> Result<Managed, Error> {
         match self {
-            // SAFETY: passed on to the caller.
+            // SAFETY: same contract as this function's.
             Self::Versioned(tensor) => unsafe { Managed::from_raw(tensor) },
-            // SAFETY: as above.
+            // SAFETY: same contract as this function's.
             Self::Legacy(tensor) => unsafe { Managed::from_legacy(tensor) },
         }
     }
 
-    /// Frees what has no deleter.
+    /// Frees a tensor without a deleter.
     ///
     /// # Safety
     ///
-    /// It was made by [`Forgery::make`] without a deleter, and nobody uses it afterwards.
+    /// [`Forgery::make`] made the struct without a deleter, and it is not used afterwards.
     pub unsafe fn free(self) {
         match self {
-            // SAFETY: passed on to the caller.
+            // SAFETY: same contract as this function's.
             Self::Versioned(tensor) => unsafe { made::free_versioned(tensor) },
-            // SAFETY: as above.
+            // SAFETY: same contract as this function's.
             Self::Legacy(tensor) => unsafe { made::free_legacy(tensor) },
         }
     }
 }
 
 impl Forgery {
-    /// A good tensor over `memory`, of [`BYTES`] bytes, with up to five faults.
+    /// A valid tensor over `memory`, which has [`BYTES`] bytes, with up to five faults.
     pub fn draw(dice: &mut Dice, memory: *mut u8) -> Self {
         let (code, bits, lanes) = dice.one_of(&TYPES);
         let shape: Vec<i64> = (0..dice.below(5)).map(|_| dice.between(0, 4)).collect();
@@ -149,7 +149,7 @@ impl Forgery {
         };
         let [byte, other] = [0, 8].map(|shift| (dice.draw() >> shift).to_le_bytes()[0]);
         match dice.below(18) {
-            // The lists are as long as they say; a rank that is refused may say anything.
+            // The lists are as long as the rank says, unless the rank is refused.
             0 => foreign.ndim = Some(dice.one_of(&[-1, -2, 65, 66, 1000, i32::MIN, i32::MAX])),
             1 => foreign.shape = None,
             2 => foreign.strides = None,
@@ -176,14 +176,14 @@ impl Forgery {
             }
             _ if dice.below(2) == 0 => foreign.has_deleter = false,
             _ => {
-                // Many axes of one, more than are allowed among them.
+                // Many axes of size 1, up to one more than is allowed.
                 let rank = dice.one_of(&[31, 32, 33, 63, 64, 65]);
                 foreign.shape = Some(vec![1; rank]);
                 foreign.strides = Some((0..rank).map(|_| number(dice)).collect());
                 foreign.ndim = foreign.ndim.filter(|rank| !(0..=64).contains(rank));
             }
         }
-        // Whoever reads one list reads the other: both have to be as long as the rank says.
+        // An importer reads both lists, so both must be as long as the rank says.
         let len = |list: &Option<Vec<i64>>| list.as_ref().map(Vec::len);
         if let (None, Some(axes), None) = (len(&foreign.shape), len(&foreign.strides), foreign.ndim)
         {
@@ -212,7 +212,7 @@ impl Forgery {
         i128::from(if is_padded { 8 } else { dtype.bits }) * i128::from(dtype.lanes)
     }
 
-    /// What an importer has to do with it.
+    /// Decides what an importer must do with it.
     pub fn verdict(&self) -> Verdict {
         use Verdict::{Either, Refused, Taken};
         let foreign = &self.foreign;
@@ -234,7 +234,7 @@ impl Forgery {
                 Either
             };
         }
-        // 5 and 6 were never given to a device.
+        // No device type has the numbers 5 and 6.
         if !matches!(foreign.device.device_type, 1..=4 | 7..=18) {
             return Refused("the device");
         }
@@ -256,7 +256,7 @@ impl Forgery {
         if foreign.data.is_null() && !is_handle {
             return Refused("no data");
         }
-        // No memory has as many items as that, however small they are.
+        // No memory has that many items, however small they are.
         if self.span().iter().any(|&item| i64::try_from(item).is_err()) {
             return Refused("a reach of more than memory has");
         }
@@ -272,7 +272,7 @@ impl Forgery {
         Taken
     }
 
-    /// By strides of 0 a tensor is as long as it likes.
+    /// Strides of 0 allow a tensor of any length.
     pub fn is_long(&self) -> bool {
         self.len() > 4096
     }
@@ -282,12 +282,12 @@ impl Forgery {
         (shape.iter()).fold(1, |n: i128, &extent| n.saturating_mul(extent.into()))
     }
 
-    /// The bits of all items, one after another.
+    /// The number of bits of all items together.
     pub fn all_bits(&self) -> i128 {
         self.len().saturating_mul(self.item_bits())
     }
 
-    /// The lowest and the highest item, counted from the first of the lists.
+    /// The positions of the lowest and the highest item, counted in items from the one with all indices 0.
     fn span(&self) -> [i128; 2] {
         let shape = self.foreign.shape.as_deref().unwrap_or_default();
         let (mut low, mut high) = (0_i128, 0_i128);
@@ -299,7 +299,7 @@ impl Forgery {
         [low, high]
     }
 
-    /// The first byte that they reach and the one behind the last.
+    /// The first byte that the items reach, and the one after the last.
     fn reach(&self) -> [i128; 2] {
         let ([low, high], bits) = (self.span(), self.item_bits());
         let end = high.saturating_add(1).saturating_mul(bits);
@@ -307,7 +307,7 @@ impl Forgery {
         [first.div_euclid(8), end.saturating_add(7).div_euclid(8)]
     }
 
-    /// The strides, row-major where there are none.
+    /// The strides, or the row-major ones if there are none.
     pub fn strides(&self) -> Vec<i64> {
         if let Some(strides) = &self.foreign.strides {
             return strides.clone();
@@ -320,7 +320,7 @@ impl Forgery {
         strides
     }
 
-    /// Whether every item of a tensor that is taken lies in the memory that is there, and the processor can read it.
+    /// Whether every item of an accepted tensor lies in the memory that exists, and the CPU can read it.
     pub fn is_honest(&self, memory: &[u8]) -> bool {
         let foreign = &self.foreign;
         let is_empty = (foreign.shape.as_deref().unwrap_or_default()).contains(&0);
@@ -333,7 +333,7 @@ impl Forgery {
     }
 }
 
-/// Puts a number where one of the list stands.
+/// Replaces a random entry of the list by a number.
 fn set_one(list: &mut Option<Vec<i64>>, dice: &mut Dice, number: impl Fn(&mut Dice) -> i64) {
     let Some(list) = list.as_mut().filter(|list| !list.is_empty()) else {
         return;
@@ -342,7 +342,7 @@ fn set_one(list: &mut Option<Vec<i64>>, dice: &mut Dice, number: impl Fn(&mut Di
     list[at] = number(dice);
 }
 
-/// The codes and sizes that dlpack.h 1.3 gives a meaning.
+/// Whether dlpack.h 1.3 defines a type with this code and size.
 fn is_type(code: u8, bits: u8) -> bool {
     match code {
         0 | 1 => [8, 16, 32, 64, 128].contains(&bits),
@@ -357,7 +357,7 @@ fn is_type(code: u8, bits: u8) -> bool {
     }
 }
 
-/// Compares all ways to read a tensor with the bytes at its places, as items of every type that it might have.
+/// Compares all functions that read a tensor with the bytes at the positions of its items, for every type that it might have.
 pub fn look(managed: &Managed, memory: &[u8]) {
     read::<u8>(managed, memory);
     read::<i32>(managed, memory);
@@ -372,7 +372,7 @@ fn read<T: Plain + PartialEq + Debug + Copy>(managed: &Managed, memory: &[u8]) {
     let view = managed.view();
     let size = size_of::<T>();
     if view.dtype() != T::DTYPE || !view.device().device_type.is_host_readable() {
-        // Refused before anything is read.
+        // Refused before any item is read.
         assert!(
             view.to_vec::<T>().is_err()
                 && view.iter::<T>().is_err()
@@ -382,7 +382,7 @@ fn read<T: Plain + PartialEq + Debug + Copy>(managed: &Managed, memory: &[u8]) {
     }
     let start = view.as_ptr().addr().wrapping_sub(memory.as_ptr().addr());
     let Some(expected) = items(view.shape(), view.strides(), start, size, memory) else {
-        return; // The producer lied.
+        return; // The tensor claims items outside of its memory.
     };
     if T::DTYPE == DataType::BOOL && expected.iter().any(|&byte| byte > 1) {
         assert!(
@@ -401,11 +401,11 @@ fn read<T: Plain + PartialEq + Debug + Copy>(managed: &Managed, memory: &[u8]) {
 }
 
 pub fn bytes<T: Plain>(items: &[T]) -> Vec<u8> {
-    // SAFETY: plain items are their bytes.
+    // SAFETY: a `Plain` type is initialised memory without padding.
     unsafe { core::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) }.to_vec()
 }
 
-/// The bytes of all items one after another, by an index walk from `start`; `None` where one lies outside.
+/// The bytes of all items, found by an index walk from `start`; `None` if one lies outside.
 pub fn items(
     shape: &[i64],
     strides: &[i64],

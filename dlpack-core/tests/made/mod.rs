@@ -1,9 +1,9 @@
-//! Tensors as a foreign producer would make them, each field free to be wrong, and a count of deleter calls.
+//! Tensors of a foreign producer, in which each field can be wrong, with a counter of deleter calls.
 
 #![allow(
     dead_code,
     unreachable_pub,
-    reason = "each user of this module needs its own part; the fuzz targets are another crate"
+    reason = "each user of this module uses only some of it; the fuzz targets are another crate"
 )]
 
 use core::ffi::c_void;
@@ -15,7 +15,7 @@ use dlpack_core::abi::{
 };
 use std::sync::Arc;
 
-/// How often the deleter of a tensor has run.
+/// Counts the calls of a tensor's deleter.
 #[derive(Clone, Debug, Default)]
 pub struct Deleted(Arc<AtomicUsize>);
 
@@ -25,17 +25,17 @@ impl Deleted {
     }
 }
 
-/// The fields of a tensor to come.
+/// The fields of a tensor to make.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     pub data: *mut u8,
     pub device: DLDevice,
-    /// The number of extents, if nothing else is said.
+    /// If `None`, the length of `shape`.
     pub ndim: Option<i32>,
     pub dtype: DLDataType,
     pub shape: Option<Vec<i64>>,
     pub strides: Option<Vec<i64>>,
-    /// By how many bytes the pointers to shape and strides miss the start of their lists.
+    /// By how many bytes the pointers to shape and strides are misaligned.
     pub skew: [usize; 2],
     pub byte_offset: u64,
     pub version: (u32, u32),
@@ -54,7 +54,7 @@ pub const fn dtype(code: u8, bits: u8, lanes: u16) -> DLDataType {
 }
 
 impl Foreign {
-    /// A tensor without a fault: packed, version 1.3, on the processor.
+    /// A tensor without a fault: contiguous, version 1.3, in host memory.
     pub fn new(data: *mut u8, dtype: DLDataType, shape: &[i64]) -> Self {
         let mut strides = vec![1; shape.len()];
         for axis in (1..shape.len()).rev() {
@@ -84,12 +84,12 @@ impl Foreign {
         self
     }
 
-    /// The struct of DLPack 1.0 and later.
+    /// Makes the struct of DLPack 1.0 and later.
     pub fn versioned(&self) -> NonNull<DLManagedTensorVersioned> {
         unsafe extern "C" fn delete(tensor: *mut DLManagedTensorVersioned) {
-            // SAFETY: a consumer passes the tensor that it was given.
+            // SAFETY: a consumer passes the live struct.
             let context = unsafe { (*tensor).manager_ctx };
-            // SAFETY: that of a tensor made below; a consumer calls this once.
+            // SAFETY: the context of a tensor that `build` made; a consumer calls the deleter once.
             unsafe { free::<DLManagedTensorVersioned>(context) };
         }
         let (major, minor) = self.version;
@@ -102,12 +102,12 @@ impl Foreign {
         })
     }
 
-    /// The struct from before.
+    /// Makes the legacy struct.
     pub fn legacy(&self) -> NonNull<DLManagedTensor> {
         unsafe extern "C" fn delete(tensor: *mut DLManagedTensor) {
-            // SAFETY: a consumer passes the tensor that it was given.
+            // SAFETY: a consumer passes the live struct.
             let context = unsafe { (*tensor).manager_ctx };
-            // SAFETY: that of a tensor made below; a consumer calls this once.
+            // SAFETY: the context of a tensor that `build` made; a consumer calls the deleter once.
             unsafe { free::<DLManagedTensor>(context) };
         }
         self.build(|manager_ctx, dl_tensor| DLManagedTensor {
@@ -124,14 +124,14 @@ impl Foreign {
             strides: self.strides.clone(),
             deleted: self.deleted.clone(),
         }));
-        // SAFETY: just made, and nobody else has it.
+        // SAFETY: the allocation was just leaked, so this is its only reference.
         let inside = unsafe { &mut *home };
         let list = |list: &mut Option<Vec<i64>>, skew| {
             let Some(list) = list else {
                 return null_mut();
             };
             if skew != 0 {
-                // So that what is read by mistake is there.
+                // An entry behind the misaligned list, so that a wrong read stays in the allocation.
                 list.push(0);
             }
             list.as_mut_ptr().wrapping_byte_add(skew)
@@ -150,7 +150,7 @@ impl Foreign {
     }
 }
 
-/// The struct and its lists, in memory of their own.
+/// The allocation with the struct and its lists.
 struct Home<M> {
     managed: Option<M>,
     shape: Option<Vec<i64>>,
@@ -160,33 +160,33 @@ struct Home<M> {
 
 /// # Safety
 ///
-/// `context` is that of a tensor made by `Foreign::build`, which nobody uses afterwards.
+/// `context` is that of a tensor made by `Foreign::build`, which is not used afterwards.
 unsafe fn free<M>(context: *mut c_void) {
-    // SAFETY: passed on to the caller.
+    // SAFETY: `Foreign::build` leaked this box, and the caller no longer uses it.
     let home = unsafe { Box::from_raw(context.cast::<Home<M>>()) };
     home.deleted.0.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Frees a tensor without a deleter, as its producer may do once nobody looks at it.
+/// Frees a tensor without a deleter, as its producer may do after its last use.
 ///
 /// # Safety
 ///
-/// `tensor` comes from `Foreign::versioned`, and nobody uses it afterwards.
+/// `tensor` comes from `Foreign::versioned`, and is not used afterwards.
 pub unsafe fn free_versioned(tensor: NonNull<DLManagedTensorVersioned>) {
-    // SAFETY: passed on to the caller.
+    // SAFETY: `tensor` is live, by this function's contract.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the context of a tensor of `Foreign::versioned`, which is not used afterwards.
     unsafe { free::<DLManagedTensorVersioned>(context) };
 }
 
-/// The same for the struct from before.
+/// Frees a legacy tensor without a deleter, as its producer may do after its last use.
 ///
 /// # Safety
 ///
-/// `tensor` comes from `Foreign::legacy`, and nobody uses it afterwards.
+/// `tensor` comes from `Foreign::legacy`, and is not used afterwards.
 pub unsafe fn free_legacy(tensor: NonNull<DLManagedTensor>) {
-    // SAFETY: passed on to the caller.
+    // SAFETY: `tensor` is live, by this function's contract.
     let context = unsafe { (*tensor.as_ptr()).manager_ctx };
-    // SAFETY: passed on to the caller.
+    // SAFETY: the context of a tensor of `Foreign::legacy`, which is not used afterwards.
     unsafe { free::<DLManagedTensor>(context) };
 }

@@ -1,19 +1,19 @@
-//! A naive model of what an annotation may describe, written apart from the crate: no `i64` arithmetic, nothing clever.
+//! A naive model of what an annotation may describe, independent of the crate: it uses no `i64` arithmetic and no shortcuts.
 //!
-//! [`Case::verdict`] lists every reason to refuse a tensor, and what it looks like if there is none.
-//! The crate has to accept exactly the cases without a reason, and to name one of the reasons otherwise.
+//! [`Case::verdict`] returns every reason to refuse a tensor, or the tensor if there is none. The crate must accept exactly the
+//! cases without a reason, and name one of the reasons otherwise.
 
 #![allow(
     dead_code,
     unreachable_pub,
-    reason = "each user of this module needs its own part; the fuzz targets are another crate"
+    reason = "each user of this module uses only some of it; the fuzz targets are another crate"
 )]
 
 use dlpack_core::__private0::{HOLE, List};
 use dlpack_core::layout::Dims;
 use dlpack_core::{DataType, Error, Parts};
 
-/// What the bytes are read as.
+/// The type as which the bytes are read.
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub name: &'static str,
@@ -102,7 +102,7 @@ pub struct Case {
     pub address: usize,
     pub len: usize,
     pub kind: Kind,
-    /// `None`: all there is.
+    /// `None`: the shape follows from the length of the memory.
     pub shape: Option<Vec<i64>>,
     pub strides: Strides,
     pub offset: i64,
@@ -125,7 +125,7 @@ impl core::fmt::Debug for Case {
     }
 }
 
-/// What a tensor without a reason against it looks like.
+/// Shape, strides and start of a valid tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tensor {
     pub shape: Vec<i128>,
@@ -139,7 +139,7 @@ impl Tensor {
         self.shape.contains(&0)
     }
 
-    /// The place of every item, in items from the first one, row-major.
+    /// The position of every item, in items from the first one, row-major.
     pub fn places(&self) -> Vec<i128> {
         let mut places = vec![0];
         for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
@@ -152,12 +152,12 @@ impl Tensor {
 }
 
 impl Case {
-    /// The same annotation as the crate takes it.
+    /// The annotation as the crate accepts it.
     pub fn parts(&self) -> Parts<'static> {
         let mut parts = Parts::new()
             .offset(self.offset)
             .byte_offset(self.byte_offset);
-        // As the derive reads a list in which `_` may stand.
+        // The derive makes such a list of one that may contain `_`.
         let list = |numbers: &[i64]| List(Ok(Dims::from(numbers)));
         if let Some(shape) = &self.shape {
             parts = parts.shape(list(shape));
@@ -171,7 +171,7 @@ impl Case {
         (self.kind.apply)(parts)
     }
 
-    /// Every reason to refuse it; without one, the tensor.
+    /// The tensor, or every reason to refuse it.
     pub fn verdict(&self) -> Result<Tensor, Vec<Reason>> {
         let mut against = Vec::new();
         let memory_bits = wide(self.len) * 8;
@@ -189,7 +189,7 @@ impl Case {
             return Err(against);
         };
         if shape.iter().any(|&extent| extent < 0) {
-            // Nothing that follows means anything.
+            // No later rule makes sense.
             against.push(Reason::BadExtent);
             return Err(against);
         }
@@ -239,7 +239,7 @@ impl Case {
             against.push(Reason::PartialElement);
             return None;
         }
-        // Elements without size: none.
+        // If elements have no size, there are none.
         let elements = bits_left.checked_div(element_bits).unwrap_or(0);
         let others = (given.iter().filter(|&&extent| extent != HOLE))
             .fold(1_i128, |product, &extent| {
@@ -263,7 +263,7 @@ impl Case {
         Some(given.into_iter().map(value).collect())
     }
 
-    /// The strides of the axes in front of those of the element, in items.
+    /// The strides of the axes before those of the element, in items.
     fn item_strides(
         &self,
         shape: &[i128],
@@ -309,7 +309,7 @@ impl Case {
                 against.push(Reason::PartialStride);
             }
             let items = bits / self.kind.item_bits;
-            // The lowest value of all is the mark for `_`.
+            // The lowest value is the mark of `_`.
             if items <= i128::from(i64::MIN) || items > i128::from(i64::MAX) {
                 against.push(Reason::BadStride);
             }
@@ -318,7 +318,7 @@ impl Case {
         Some(strides)
     }
 
-    /// What counts only where there is something to reach.
+    /// Rules that apply only if there are elements.
     fn judge_elements(
         &self,
         shape: &[i128],
@@ -353,7 +353,7 @@ impl Case {
     }
 }
 
-/// Strides from the right, as if empty axes held one element; cut off where an `i64` ends.
+/// Contiguous strides, from the last axis on, as if empty axes had size 1; saturated at the limits of an `i64`.
 fn packed(shape: &[i128], unit: i128) -> Vec<i128> {
     let mut strides = vec![0; shape.len()];
     let mut next = unit;

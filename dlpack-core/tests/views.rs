@@ -1,4 +1,5 @@
-//! Parts of tensors: the items that plain lists of all items say, and nothing else changed; and who keeps their memory.
+//! Views of tensors (slices, indices, permutations, reshapes): compared item by item with plain lists, and what keeps their
+//! memory.
 
 #![expect(unsafe_code, reason = "makes foreign tensors by hand")]
 #![expect(
@@ -26,7 +27,7 @@ use dlpack_core::{
 };
 use made::{Foreign, U8, dtype};
 
-/// Every item of a tensor, as the bit at which it begins, in row-major order.
+/// The items of a tensor in row-major order, each as the bit at which it begins.
 #[derive(Clone, PartialEq, Debug)]
 struct Plain {
     shape: Vec<usize>,
@@ -52,7 +53,7 @@ impl Plain {
         Self::of(start * 8, bits, view.shape(), view.strides())
     }
 
-    /// The items with an index of each axis that is asked for, in the order of these lists.
+    /// The items at the listed indices of each axis, in the order of these lists.
     fn at(&self, wanted: &[Vec<usize>]) -> Self {
         let mut places = vec![0];
         for (&extent, wanted) in self.shape.iter().zip(wanted) {
@@ -94,7 +95,7 @@ impl Plain {
         let shape: Vec<usize> = axes.iter().map(|&axis| self.shape[axis]).collect();
         let items = (0..self.items.len())
             .map(|mut place| {
-                // From the last axis on, the index of this item; then where it is in the old order.
+                // From the last axis to the first: the index of this item, then its position in the old order.
                 let mut index = vec![0; axes.len()];
                 for (&axis, &extent) in axes.iter().zip(&shape).rev() {
                     index[axis] = place % extent;
@@ -108,7 +109,7 @@ impl Plain {
         Self { shape, items }
     }
 
-    /// What a tensor of these items looks like.
+    /// Asserts that a tensor has this shape and these items.
     fn is(&self, view: &TensorRef<'_>) {
         let found = Self::of_view(view);
         assert_eq!(found.shape, self.shape);
@@ -116,17 +117,19 @@ impl Plain {
             assert!(view.as_ptr().is_null() && view.byte_offset() == 0);
         } else {
             assert_eq!(found.items, self.items, "{:?}", view.strides());
-            // A handle is no address, and stays as it is.
+            // A handle is not an address, so views do not change it.
             let is_handle = !view.device().device_type.is_addressable();
             assert!(!is_handle || view.as_ptr().addr() == START);
         }
     }
 }
 
-/// Where the tensors say that they lie.
+/// The address of the tensors.
 const START: usize = 1 << 20;
 
-/// A foreign tensor, packed in some order, with gaps and backwards, of some type on some device; none of it is read.
+/// A foreign tensor of some dtype on some device: contiguous in some order, then with gaps and reversed axes. Its items are not
+/// read.
+/// SAFETY: shape and strides are valid, and no code reads the items.
 fn draw(dice: &mut Dice) -> (Foreign, Plain) {
     let dtype = dice.one_of(&[U8, dtype(0, 64, 1), dtype(17, 4, 1), dtype(0, 16, 3)]);
     let bits = i64::from(dtype.bits) * i64::from(dtype.lanes);
@@ -149,12 +152,12 @@ fn draw(dice: &mut Dice) -> (Foreign, Plain) {
 }
 
 #[test]
-fn cuts_are_what_lists_of_all_items_say() {
+fn views_have_the_items_of_plain_lists() {
     let cases = std::env::var("DLPACK_CASES").map_or(5000, |cases| cases.parse().unwrap());
     let (mut refused, mut reshaped) = (0, 0);
     let (bad, first) = dice::play(1, cases, |dice| {
         let (foreign, mut plain) = draw(dice);
-        // SAFETY: a good tensor but for its memory, which nobody reads.
+        // SAFETY: shape and strides are valid, and no code reads the items.
         let mut tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         let device = tensor.view().device();
         for _ in 0..=dice.below(4) {
@@ -229,12 +232,12 @@ fn cuts_are_what_lists_of_all_items_say() {
                     let mut slice = TensorSlice::NONE;
                     let selected = slice.select(&tensor, None, select, |error| error);
                     let part = selected.and_then(|()| {
-                        // SAFETY: a slice of this tensor.
+                        // SAFETY: `slice` was made of this tensor.
                         let view = unsafe { slice.view(&tensor) };
                         expected.is(&view);
-                        // SAFETY: a slice of this tensor.
+                        // SAFETY: `slice` was made of this tensor.
                         let mut part = unsafe { slice.describe(&tensor) }.unwrap();
-                        // SAFETY: there is no memory to be kept.
+                        // SAFETY: there is no memory to keep, as no code reads the items.
                         unsafe { export_with((), &mut part, &request) }
                     });
                     (part, expected)
@@ -260,10 +263,10 @@ fn cuts_are_what_lists_of_all_items_say() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_refused_and_released() {
+fn invalid_views_are_refused_and_the_tensor_released() {
     let mut memory = [0_u8; 24];
     let foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4, 6]);
-    // SAFETY: a good tensor; the memory outlives it.
+    // SAFETY: a valid tensor; `memory` outlives it.
     let tensor = || unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let out = |axis, start, end, extent| Error::OutOfRange {
         axis,
@@ -274,7 +277,7 @@ fn what_cannot_be_cut_is_refused_and_released() {
     let none = |axis| Error::NoSuchAxis { axis, rank: 2 };
     let refused = [
         (tensor().slice(0, 3..5), out(0, 3, 5, 4)),
-        #[expect(clippy::reversed_empty_ranges, reason = "what is refused")]
+        #[expect(clippy::reversed_empty_ranges, reason = "such ranges are refused")]
         (tensor().slice(1, 3..2), out(1, 3, 2, 6)),
         (tensor().index(1, 6), out(1, 6, 7, 6)),
         (
@@ -335,7 +338,7 @@ fn what_cannot_be_cut_is_refused_and_released() {
 }
 
 #[test]
-fn slices_need_no_block() {
+fn slices_are_described_without_a_block() {
     let tensor = vec![[1_u16, 2, 3], [4, 5, 6]].into_dlpack().unwrap();
     let cut = |of: Option<&TensorSlice>, picks: &[Pick]| {
         let mut slice = TensorSlice::NONE;
@@ -345,11 +348,11 @@ fn slices_need_no_block() {
             .map(|()| slice)
     };
     let is = |slice: &TensorSlice, shape: &[i64], expected: &[u16]| {
-        // SAFETY: a slice of this tensor.
+        // SAFETY: `slice` was made of this tensor.
         let view = unsafe { slice.view(&tensor) };
         assert_eq!((view.shape(), view.strides().len()), (shape, shape.len()));
         assert_eq!(view.to_vec::<u16>().unwrap(), expected);
-        // SAFETY: a slice of this tensor.
+        // SAFETY: `slice` was made of this tensor.
         let described = unsafe { slice.describe(&tensor) }.unwrap();
         assert_eq!(described.shape(), shape);
         assert_eq!(described.strides(), view.strides());
@@ -360,7 +363,7 @@ fn slices_need_no_block() {
     is(&row, &[3], &[4, 5, 6]);
     let back = cut(Some(&row), &[Pick::Slice(0..3, -1)]).unwrap();
     is(&back, &[3], &[6, 5, 4]);
-    // More axes than lie inline, and fewer again.
+    // More axes than fit inline, and fewer again.
     for more in [4, 5, 6, 7, 63] {
         let long = cut(Some(&back), &vec![Pick::NewAxis; more]).unwrap();
         is(&long, &[&vec![1; more][..], &[3]].concat(), &[6, 5, 4]);
@@ -372,20 +375,20 @@ fn slices_need_no_block() {
     assert_eq!(error, Error::TooManyAxes { found, most });
     let none = cut(Some(&back), &[Pick::Slice(0..0, 1), Pick::NewAxis]).unwrap();
     is(&none, &[0, 1], &[]);
-    // SAFETY: a slice of this tensor.
+    // SAFETY: `none` was made of this tensor.
     assert!(unsafe { none.view(&tensor) }.as_ptr().is_null());
 }
 
-/// A part keeps the whole; that of a tensor of ours needs no memory, and of one of somebody else one block, however often
-/// it is cut.
+/// A view keeps the memory of its base. A view of our own tensor allocates nothing. A view of a foreign tensor allocates one
+/// block, however many views follow.
 #[test]
-fn parts_keep_the_whole_in_one_block() {
+fn views_keep_their_base_in_one_block() {
     let lists = |tensor: &Managed| tensor.view().shape().as_ptr();
     let whole = vec![[1_u16, 2, 3], [4, 5, 6]].into_dlpack().unwrap();
     let block = lists(&whole);
     let part = whole.slice(1, 1..3).unwrap().permute(&[1, 0]).unwrap();
     assert_eq!(lists(&part), block);
-    // More axes than lie in a block by themselves, and back.
+    // More axes than fit in a block, and back.
     let long = part.reshape(&[1, 2, 1, 1, 2, 1, 1, 1]).unwrap();
     assert_ne!(lists(&long), block);
     let part = (0..7).fold(long, |part, _| part.index(0, 0).unwrap());
@@ -393,19 +396,19 @@ fn parts_keep_the_whole_in_one_block() {
     assert_eq!(part.view().to_vec::<u16>().unwrap(), [2]);
     let part = part.index(0, 0).unwrap();
     let raw = part.into_raw();
-    // SAFETY: valid until it is released.
+    // SAFETY: the struct is valid until it is released.
     assert!(unsafe { raw.as_ref() }.dl_tensor.shape.is_null());
-    // SAFETY: nobody else has it.
+    // SAFETY: `into_raw` returned the pointer, and this is its last use.
     drop(unsafe { Managed::from_raw(raw) });
 
     let mut memory = [1_u8, 2, 3, 4, 5, 6];
     for is_legacy in [false, true] {
         let foreign = Foreign::new(memory.as_mut_ptr(), U8, &[2, 3]);
         let whole = if is_legacy {
-            // SAFETY: a good tensor; the memory outlives it.
+            // SAFETY: a valid tensor; `memory` outlives it.
             unsafe { Managed::from_legacy(foreign.legacy()) }
         } else {
-            // SAFETY: as above.
+            // SAFETY: a valid tensor; `memory` outlives it.
             unsafe { Managed::from_raw(foreign.versioned()) }
         };
         let part = whole.unwrap().index(0, 1).unwrap();
@@ -422,7 +425,7 @@ fn parts_keep_the_whole_in_one_block() {
 }
 
 #[test]
-fn what_is_true_of_the_whole_is_true_of_a_part() {
+fn a_view_has_the_flags_and_dtype_of_its_base() {
     let mut memory = [1_u8, 2, 3, 4];
     for flags in [
         0,
@@ -432,13 +435,13 @@ fn what_is_true_of_the_whole_is_true_of_a_part() {
         for is_shared in [false, true] {
             let mut foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
             foreign.flags = flags;
-            // SAFETY: a good tensor; the memory outlives it.
+            // SAFETY: a valid tensor; `memory` outlives it.
             let whole = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
             let whole = if is_shared { whole.shared() } else { whole };
             let mut part = whole.slice(0, 1..3).unwrap();
             let read_only = flags == DLPACK_FLAG_BITMASK_READ_ONLY;
             assert_eq!(part.view().is_read_only(), read_only);
-            // That the consumer has it alone is not repeated of memory that others have.
+            // `IS_COPIED` is not repeated for a view of memory that other code has.
             assert_eq!(
                 part.view().is_copied(),
                 flags == DLPACK_FLAG_BITMASK_IS_COPIED && !is_shared
@@ -451,18 +454,18 @@ fn what_is_true_of_the_whole_is_true_of_a_part() {
             );
         }
     }
-    // Items of less than a byte that have a byte each: the flag says so.
+    // Items of less than a byte that occupy a byte each, as the flag says.
     let nibbles = dtype(17, 4, 1);
     let mut foreign = Foreign::new(memory.as_mut_ptr(), nibbles, &[4]);
     foreign.flags = dlpack_core::abi::DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
-    // SAFETY: a good tensor; the memory outlives it.
+    // SAFETY: a valid tensor; `memory` outlives it.
     let whole = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let part = whole.index(0, 3).unwrap();
     assert!(part.view().dtype().is_padded());
     assert_eq!(part.view().as_ptr(), memory.as_ptr().wrapping_add(3));
 }
 
-/// A tensor that is computed on request, out of one that somebody else may have.
+/// A tensor that is computed on request, from one that other code may have.
 struct Computed(Mutex<Option<Managed>>);
 
 impl DLPack for Computed {
@@ -472,14 +475,14 @@ impl DLPack for Computed {
     }
 }
 
-/// Nobody is told that he has the memory alone where its producer has it too, however it is wrapped.
+/// A tensor is not flagged as a copy if its memory belongs to another producer, however it is wrapped.
 #[test]
-fn what_lies_over_a_foreign_tensor_is_no_copy() {
+fn a_view_of_a_foreign_tensor_is_not_a_copy() {
     let mut memory = [1_u8, 2, 3, 4];
     let foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
-    // SAFETY: a good tensor; the memory outlives it.
+    // SAFETY: a valid tensor; `memory` outlives it.
     let legacy = unsafe { Managed::from_legacy(foreign.legacy()) }.unwrap();
-    // SAFETY: as above.
+    // SAFETY: a valid tensor; `memory` outlives it.
     let part = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
     let part = part.slice(0, 1..3).unwrap();
     let own = vec![1_u8, 2].into_dlpack().unwrap().slice(0, 1..2).unwrap();
@@ -489,59 +492,59 @@ fn what_lies_over_a_foreign_tensor_is_no_copy() {
     }
 }
 
-/// What keeps memory, and can be told from everything else.
-struct Keeper(Arc<AtomicUsize>);
+/// An owner that `find_root` can identify, because no other type has its drop function.
+struct CountedOwner(Arc<AtomicUsize>);
 
-impl Drop for Keeper {
-    /// What no other drop does.
+impl Drop for CountedOwner {
+    /// Unlike the drop of every other owner.
     fn drop(&mut self) {
         assert_eq!(self.0.fetch_add(1, Ordering::SeqCst), 0, "dropped twice");
     }
 }
 
-/// Whether the memory of a tensor is kept by the keeper with this count.
+/// Whether a `CountedOwner` with this counter keeps the memory of a tensor.
 fn is_kept_by(tensor: &Managed, drops: &Arc<AtomicUsize>) -> bool {
     let described = tensor.describe().unwrap();
-    // SAFETY: no other owner has a `Keeper`, nor does what its drop does.
-    let root = unsafe { find_root::<Keeper>(&described) };
+    // SAFETY: no other owner is a `CountedOwner`, and no other type has the same drop function.
+    let root = unsafe { find_root::<CountedOwner>(&described) };
     matches!(root, Some(Root::Owner(keeper)) if Arc::ptr_eq(&keeper.0, drops))
 }
 
-/// Our own tensors are known again after they were pointers; and so are their parts, and what lies over them.
+/// The owner of our own tensor is found after the tensor was a raw pointer, and below views and re-exports of it.
 #[test]
-fn the_keeper_is_found_below_all_layers() {
+fn the_owner_is_found_below_all_reexports() {
     let mut memory = [1_u8, 2, 3, 4];
     let again = |tensor: Managed| match tensor.abi() {
-        // SAFETY: nobody else has it.
+        // SAFETY: `into_raw` returned the pointer, and this is its only use.
         Abi::Versioned => unsafe { Managed::from_raw(tensor.into_raw()) }.unwrap(),
-        // SAFETY: as above.
+        // SAFETY: `into_legacy` returned the pointer, and this is its only use.
         Abi::Legacy => unsafe { Managed::from_legacy(tensor.into_legacy().unwrap()) }.unwrap(),
     };
     for device in [Device::CPU, Device::cuda(0)] {
         let mut foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
         foreign.device = device.into();
-        // SAFETY: a good tensor; the memory outlives it, and nobody reads what is said to be elsewhere.
+        // SAFETY: a valid tensor; `memory` outlives it, and no code reads it as memory of another device.
         let mut whole = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
         for max_version in [None, Some(Version::CURRENT)] {
             let drops = Arc::new(AtomicUsize::new(0));
             assert!(!is_kept_by(&whole, &drops));
-            let keeper = Keeper(Arc::clone(&drops));
+            let keeper = CountedOwner(Arc::clone(&drops));
             let request = ExportRequest {
                 stream: unordered_stream(device),
                 max_version,
                 ..ExportRequest::default()
             };
             let mut described = whole.describe_mut().unwrap();
-            // SAFETY: the memory outlives everything.
+            // SAFETY: `memory` outlives the export.
             let export = unsafe { export_with(keeper, &mut described, &request) }.unwrap();
             assert!(is_kept_by(&export, &drops));
             let import = again(export);
             assert!(is_kept_by(&import, &drops));
             let part = again(import.slice(0, 1..4).unwrap());
             assert!(is_kept_by(&part, &drops));
-            let layer = again(part.slice(0, 1..3).unwrap());
-            // SAFETY: nobody else has it, and it is taken below.
-            let offer = unsafe { Offer::of(layer.into_raw()) }.unwrap();
+            let reexport = again(part.slice(0, 1..3).unwrap());
+            // SAFETY: `into_raw` returned the pointer; the tensor is used only through the offer, which is taken below.
+            let offer = unsafe { Offer::of(reexport.into_raw()) }.unwrap();
             let taken = again(offer.take().unwrap());
             offer.accept();
             assert!(is_kept_by(&taken, &drops));
@@ -554,9 +557,9 @@ fn the_keeper_is_found_below_all_layers() {
     }
 }
 
-/// A block has room for the lists that its export has. Those of a part may be longer, or be long and short again.
+/// A block has space for the shape and strides of its export. Those of a view may be longer, and shorter again.
 #[test]
-fn parts_may_have_more_axes_than_the_block_has_room_for() {
+fn views_may_have_more_axes_than_fit_in_the_block() {
     let drops = Arc::new(AtomicUsize::new(0));
     let memory = Arc::new([1_u8, 2, 3, 4]);
     let ones = |rank: usize| [vec![4], vec![1; rank]].concat();
@@ -564,7 +567,7 @@ fn parts_may_have_more_axes_than_the_block_has_room_for() {
         for second in [0, 1, 2, 5, 6, 7, 30] {
             let shape = ones(first);
             let mut whole = Parts::new().shape(&shape).describe(memory.lend()).unwrap();
-            let owner = (Keeper(Arc::clone(&drops)), Arc::clone(&memory));
+            let owner = (CountedOwner(Arc::clone(&drops)), Arc::clone(&memory));
             // SAFETY: the owner keeps the memory.
             let mut tensor =
                 unsafe { export_with(owner, &mut whole, &ExportRequest::versioned()) }.unwrap();
