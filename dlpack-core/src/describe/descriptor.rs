@@ -186,12 +186,15 @@ impl Descriptor<'_> {
 
     /// Describes a tensor that the descriptor owns.
     pub(crate) fn of_owned_tensor(tensor: Managed) -> Result<Self, Error> {
-        let (view, source) = (tensor.view_inlined(), DescriptionSource::Memory);
-        let mut described = Self::without_axes(&tensor, &view, source);
-        described.dims.replace(view.shape, view.strides)?;
-        (described.read_only, described.access) = (tensor.is_read_only(), tensor.access());
-        described.source = DescriptionSource::OwnedTensor(tensor);
-        Ok(described)
+        let view = tensor.view_inlined();
+        let dims = ShapeStrides::read(view.shape, view.strides)?;
+        let described = Self::of_view(&tensor, &view, dims, DescriptionSource::Memory);
+        Ok(Self {
+            read_only: tensor.is_read_only(),
+            access: tensor.access(),
+            source: DescriptionSource::OwnedTensor(tensor),
+            ..described
+        })
     }
 
     /// The tensor that the descriptor owns, if there is one.
@@ -321,13 +324,10 @@ impl Descriptor<'_> {
 impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
-        let (view, source) = (
-            tensor.view_inlined(),
-            DescriptionSource::BorrowedTensor(tensor),
-        );
-        let mut described = Self::without_axes(tensor, &view, source);
-        described.dims.replace(view.shape, view.strides)?;
-        Ok(described)
+        let view = tensor.view_inlined();
+        let dims = ShapeStrides::read(view.shape, view.strides)?;
+        let source = DescriptionSource::BorrowedTensor(tensor);
+        Ok(Self::of_view(tensor, &view, dims, source))
     }
 
     /// Describes an exported or imported tensor as seen through an exclusive reference.
@@ -337,19 +337,19 @@ impl<'a> Descriptor<'a> {
         Ok(described)
     }
 
-    /// Describes a view of a tensor, as seen through a shared reference, but for its shape and strides. The caller writes these in
-    /// place: a list that is moved into a description is copied several times.
+    /// Describes a view of a tensor as seen through a shared reference. `view` is that of the whole tensor, but for the address.
     #[inline(always)]
-    pub(super) fn without_axes(
+    pub(super) fn of_view(
         tensor: &Managed,
         view: &TensorRef<'_>,
+        dims: ShapeStrides,
         source: DescriptionSource<'a>,
     ) -> Self {
         let access = tensor.access();
         Self {
             data: view.data,
             byte_offset: view.byte_offset,
-            dims: ShapeStrides::EMPTY,
+            dims,
             dtype: view.dtype,
             device: view.device,
             stream: match view.device.device_type.stream_api() {

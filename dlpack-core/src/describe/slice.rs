@@ -123,10 +123,8 @@ impl TensorSlice {
             byte_offset: self.byte_offset,
             ..tensor.view_inlined()
         };
+        let dims = ShapeStrides::read(self.dims.shape(), self.dims.strides())?;
         let source = DescriptionSource::BorrowedTensor(tensor);
-        let mut described = Descriptor::without_axes(tensor, &view, source);
-        let (shape, strides) = (self.dims.shape(), self.dims.strides());
-        described.dims.replace(shape, strides)?;
-        Ok(described)
+        Ok(Descriptor::of_view(tensor, &view, dims, source))
     }
 }

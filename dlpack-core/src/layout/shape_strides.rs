@@ -1,6 +1,7 @@
 //! [`ShapeStrides`]: shape and strides of one tensor. Descriptors hold them, and exports store them in their block.
 
 use alloc::boxed::Box;
+use core::array::from_fn;
 
 use crate::Error;
 use crate::error::concat_lists;
@@ -42,6 +43,18 @@ impl ShapeStrides {
             return Self::on_heap(shape, strides);
         }
         Self::from_axes(shape.iter().copied().zip(strides.iter().copied()))
+    }
+
+    /// Copies a shape and its strides into registers: the loops have a constant number of steps, and no reference to the result
+    /// leaves the caller, which inlines this. A description that is built from the result is written once.
+    #[inline(always)]
+    pub(crate) fn read(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        let rank = shape.len();
+        if rank > INLINE {
+            return Self::on_heap(shape, strides);
+        }
+        let read = |list: &[i64]| from_fn(|axis| if axis < rank { list[axis] } else { 0 });
+        Ok(Self::from_inline(read(shape), read(&strides[..rank]), rank))
     }
 
     /// Replaces shape and strides by copies of these.
