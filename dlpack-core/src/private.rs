@@ -19,7 +19,7 @@
 //! | items | why they are sound |
 //! |---|---|
 //! | `raw` | the only `unsafe` function; `address` only reads an address |
-//! | `lend_field`, `lend_field_mut`, `lend_expression`, `data_expression`, `describe_expression`, `via_expression` | a loan lives as long as its borrow, and its layout is checked against it |
+//! | `lend_field`, `lend_field_mut`, `lend_expression`, `data_expression`, `describe_expression`, `share_expression`, `via_expression` | a loan lives as long as its borrow, and its layout is checked against it |
 //! | `export_with_owner`, `share_with_owner` | the memory that the moved clone lends must contain the tensor, or the export is refused |
 //! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `accepts_tensor`, `check_assigned`, `is_assignable`, `require_tensor` | they call public traits, or create errors |
 //! | `record_column` | it compares the position of the field in every row |
@@ -66,7 +66,7 @@ pub use crate::loan::raw::{address, raw};
 pub use crate::private::assertion::{AssertionMessage, ElementOf, ExportAssertion};
 pub use crate::private::expression::{
     Expression, ExpressionValue, RejectedExpression, data_expression, describe_expression,
-    expression_facts, via_expression,
+    expression_facts, share_expression, via_expression,
 };
 pub use crate::private::fields::{ElementField, NestedField, UnsaidField};
 pub use crate::private::parts::{

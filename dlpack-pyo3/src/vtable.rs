@@ -183,7 +183,7 @@ fn export_shared<T: Exports>(
             return ControlFlow::Break(Some((tensor.into_raw(), end)));
         }
         if let Some(shared) = shared.outcome {
-            return ControlFlow::Break(store_tensor(py, shared, other));
+            return ControlFlow::Break(store_tensor(py, class, shared, other));
         }
     }
     let mut described = value.describe();
@@ -197,7 +197,7 @@ fn export_shared<T: Exports>(
             Some(Root::Owner(root)) if T::Frozen::FROZEN => kept = root.object(py),
             Some(Root::Allocation) => {
                 if let Some(shared) = share_root(descriptor, sharing) {
-                    return ControlFlow::Break(store_tensor(py, shared, other));
+                    return ControlFlow::Break(store_tensor(py, class, shared, other));
                 }
             }
             _ => {}
@@ -265,9 +265,15 @@ unsafe fn hand_over_described<O: ExportOwner>(
 
 /// Stores a tensor in `other`, or raises its error.
 #[inline(never)]
-fn store_tensor(py: Python<'_>, tensor: Result<Managed, Error>, other: &mut Outcome) -> Exported {
-    if let Ok(tensor) = tensor.or_raise(py) {
-        *other = Outcome::Tensor(tensor);
+fn store_tensor(
+    py: Python<'_>,
+    class: &str,
+    tensor: Result<Managed, Error>,
+    other: &mut Outcome,
+) -> Exported {
+    match tensor {
+        Ok(tensor) => *other = Outcome::Tensor(tensor),
+        Err(error) => drop(raise_core_error_of(py, class, &error)),
     }
     None
 }

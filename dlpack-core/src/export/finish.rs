@@ -173,6 +173,20 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     unsafe { finish_export(owner, allocate_block, descriptor, &plan, request) }
 }
 
+/// Exports a tensor that was computed for this export, with the policies in `parts`: as a consumer requests it, or as it is without
+/// a request.
+#[inline(never)]
+pub(crate) fn export_computed(
+    tensor: Managed,
+    parts: Parts<'_>,
+    request: Option<&ExportRequest>,
+) -> Result<Managed, Error> {
+    let mut descriptor = parts.via(tensor)?;
+    let plan = plan_export(&descriptor, request)?;
+    // SAFETY: the descriptor owns the tensor, and so its memory.
+    unsafe { finish_export(|| (), allocate_block, &mut descriptor, &plan, request) }
+}
+
 /// Whether nothing has to be copied or ordered to share the tensor without a request, as for nearly all exports in Rust.
 #[inline(always)]
 fn is_host_memory_of_owner(descriptor: &Descriptor<'_>) -> bool {
@@ -281,7 +295,7 @@ impl Managed {
     pub fn into_raw(mut self) -> NonNull<abi::DLManagedTensorVersioned> {
         if self.access().is_shared() && is_copy_by_this_crate(&self) {
             // The consumer must not take the flag as proof that it alone has the memory.
-            self.unmark_copied();
+            self = self.marked_copied(false);
         }
         let tensor = if self.is_complete() {
             match self.into_versioned_struct() {

@@ -9,6 +9,7 @@ use crate::export::block::{UnfinishedExport, take_owner};
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{finish_export, plan_sharing, subject_of};
 use crate::request::{Plan, plan::plan, plan::plan_without_request};
+use crate::tensor::managed::device_of;
 use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
 
 /// The result of [`hand_over`].
@@ -106,6 +107,21 @@ impl RawExport {
         plan: &Plan,
     ) -> Self {
         Self(block.into_versioned(descriptor, plan))
+    }
+
+    /// Takes a tensor that was computed for this export, if it can be exported as it is: by this crate, in the versioned struct, and
+    /// without a stream to order.
+    #[inline]
+    pub(crate) fn of_computed(tensor: Managed) -> Result<Self, Managed> {
+        let device = device_of(&tensor).device_type;
+        if !tensor.is_own_export() || device.stream_api().is_some() {
+            return Err(tensor);
+        }
+        let copied = tensor.is_unique();
+        tensor
+            .marked_copied(copied)
+            .into_versioned_struct()
+            .map(Self)
     }
 
     /// Returns the address of the tensor and gives up the tensor. The caller must call the deleter.

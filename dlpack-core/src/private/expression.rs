@@ -3,8 +3,9 @@
 //! The derive puts the expression into a method that returns an unnamed type. Facts about that type, such as the device of
 //! its memory, are known at compile time without evaluating the expression.
 
+use crate::export::{extras::Shared, finish::export_computed, hand_over::RawExport};
 use crate::loan::{buffer::Lent, facts::Facts};
-use crate::{DLPack, Descriptor, Error, Parts};
+use crate::{DLPack, Descriptor, Error, ExportRequest, Parts};
 
 /// A type with a tensor that an expression gives.
 pub trait Expression {
@@ -19,6 +20,19 @@ pub trait ExpressionValue<'a> {
 
     /// Describes the tensor, with the layout in `parts`.
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error>;
+
+    /// Exports a tensor that was computed for this export, with the policies in `parts`. The value of `data =` has to be described.
+    fn export(
+        self,
+        _parts: Parts<'a>,
+        _request: Option<&ExportRequest>,
+        _other: &mut Shared,
+    ) -> Option<RawExport>
+    where
+        Self: Sized,
+    {
+        unreachable!("only called for `via`")
+    }
 }
 
 /// The value of `data =`. If `D` lends no elements, [`RejectedExpression::into_value`] takes the place of its method.
@@ -86,6 +100,25 @@ impl<'a, T: Computed> ExpressionValue<'a> for ViaExpression<T> {
     fn describe(self, parts: Parts<'a>) -> Result<Descriptor<'a>, Error> {
         parts.via(self.0)
     }
+
+    #[inline]
+    fn export(
+        self,
+        parts: Parts<'a>,
+        request: Option<&ExportRequest>,
+        other: &mut Shared,
+    ) -> Option<RawExport> {
+        let mut computed = self.0.into_dlpack();
+        if request.is_none() && other.by_address {
+            computed = match computed.map(RawExport::of_computed) {
+                Ok(Ok(tensor)) => return Some(tensor),
+                Ok(Err(tensor)) => Ok(tensor),
+                Err(error) => Err(error),
+            };
+        }
+        other.outcome = Some(computed.and_then(|tensor| export_computed(tensor, parts, request)));
+        None
+    }
 }
 
 /// The fallback for a value that `data_expression` or `via_expression` rejects. It keeps rustc from reporting the same mistake again.
@@ -118,6 +151,23 @@ pub const fn expression_facts<S: Expression>() -> Facts {
     }
 
     facts_of(S::evaluate)
+}
+
+/// Evaluates the expression of `via` and exports its tensor, for `Extras::share`.
+#[inline]
+pub fn share_expression<'a, S: Expression>(
+    value: &'a S,
+    parts: Parts<'a>,
+    request: Option<&ExportRequest>,
+    other: &mut Shared,
+) -> Option<RawExport> {
+    match value.evaluate() {
+        Ok(tensor) => tensor.export(parts, request, other),
+        Err(error) => {
+            other.outcome = Some(Err(error));
+            None
+        }
+    }
 }
 
 /// Evaluates the expression and describes its tensor.

@@ -320,13 +320,20 @@ impl Managed {
         view.is_read_only() || self.access() != Access::Shared
     }
 
-    /// Removes the flag `IS_COPIED` from an export of this crate, because its memory is shared.
-    #[cold]
-    pub(crate) fn unmark_copied(&mut self) {
+    /// Sets or clears the flag `IS_COPIED` of an export of this crate.
+    #[inline]
+    pub(crate) fn marked_copied(self, copied: bool) -> Self {
+        const FLAG: u64 = abi::DLPACK_FLAG_BITMASK_IS_COPIED;
         if let ManagedStruct::Versioned(tensor) = self.tensor.get() {
             // SAFETY: `self` is the only owner of this valid struct.
-            unsafe { (*tensor.as_ptr()).flags &= !abi::DLPACK_FLAG_BITMASK_IS_COPIED };
+            let flags = unsafe { &mut (*tensor.as_ptr()).flags };
+            *flags = if copied {
+                *flags | FLAG
+            } else {
+                *flags & !FLAG
+            };
         }
+        self
     }
 
     /// Whether only this tensor reads and writes the memory.
@@ -339,11 +346,11 @@ impl Managed {
         if !is_unique {
             self.facts.unmark_unique();
         }
-        if let (ManagedStruct::Versioned(tensor), true) = (self.tensor.get(), copied) {
-            // SAFETY: `self` is the only owner of this valid struct.
-            unsafe { (*tensor.as_ptr()).flags |= abi::DLPACK_FLAG_BITMASK_IS_COPIED };
+        if copied {
+            self.marked_copied(true)
+        } else {
+            self
         }
-        self
     }
 
     /// The tensor in an export block of this crate, its context, and the offset of shape and strides in the block.

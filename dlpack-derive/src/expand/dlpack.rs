@@ -34,9 +34,13 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
         Main::Whole(field, kind) => whole_field(paths, field, *kind),
         Main::Variants(arms) => expand_variants(paths, arms),
         Main::Via(_, policy) => {
-            let (c, policy) = (&paths.c, policy_calls(policy));
-            let mut items = paths.extras_constant(&facts_given(paths), &TokenStream::new());
-            let described = described_given(paths, &quote!(#c::Parts::new() #policy));
+            let (Paths { c, k, .. }, policy) = (paths, policy_calls(policy));
+            let parts = quote!(#c::Parts::new() #policy);
+            let this = closure_argument(Span::call_site());
+            let share = quote!(#k::share_expression(#this, #parts, request, other));
+            let share = paths.share_call(&share);
+            let mut items = paths.extras_constant(&facts_given(paths), &share);
+            let described = described_given(paths, &parts);
             items.extend(paths.describe_method(Borrow::Shared, &described));
             items
         }

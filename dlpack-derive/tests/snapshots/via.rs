@@ -6,7 +6,13 @@
 impl ::dlpack_core::DLPack for Lazy {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
-    >(::dlpack_core::__private::expression_facts::<Self>());
+    >(::dlpack_core::__private::expression_facts::<Self>())
+        .share(|this, request, other| ::dlpack_core::__private::share_expression(
+            this,
+            ::dlpack_core::Parts::new(),
+            request,
+            other,
+        ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::describe_expression(self, ::dlpack_core::Parts::new())
