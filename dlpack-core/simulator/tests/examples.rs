@@ -1,4 +1,5 @@
-//! The examples with GPUs, on the simulator: who reads their tensors sees the data, and each is freed once, at its time.
+//! The examples for GPUs, on the simulator: consumers of their tensors read the data, and each tensor is freed once, after its
+//! last use.
 #![cfg(target_os = "linux")]
 
 mod simulator;
@@ -22,12 +23,12 @@ fn request(stream: Option<i64>) -> ExportRequest {
     }
 }
 
-/// How a consumer names a stream.
+/// The number by which a consumer names a stream.
 fn number(stream: usize) -> Option<i64> {
     Some(i64::try_from(stream).expect("a handle is an address"))
 }
 
-/// A kernel that reads as much of the tensor as lies in one piece.
+/// A kernel that reads the contiguous bytes of the tensor.
 fn read(driver: Driver, stream: usize, tensor: &Managed) {
     let view = tensor.view();
     let bytes = view.dtype().itemsize().expect("whole bytes") * elements(view.shape());
@@ -38,7 +39,7 @@ fn elements(shape: &[i64]) -> usize {
     usize::try_from(shape.iter().product::<i64>()).expect("no extent is negative")
 }
 
-/// Asks for a tensor from another stream, reads it there, and lets go of everything while that may still go on.
+/// Requests a tensor for another stream, reads it there, and drops everything while the read may be running.
 ///
 /// The streams are `(what is passed, where it is read)`.
 fn read_elsewhere(
@@ -53,7 +54,7 @@ fn read_elsewhere(
     drop(tensor);
 }
 
-/// All that was made is given back, but for the streams of the test itself.
+/// Asserts that only the streams of the test are left.
 fn assert_nothing_is_left(sim: &Sim, streams: i32) {
     assert_eq!(stream::collect(), 0);
     assert_eq!(sim.live(ALLOCATIONS), 0);
@@ -97,7 +98,7 @@ fn an_image_of_cudarc() {
     sim.assert_clean();
 }
 
-/// The test above can fail: who asks for no order gets none (STC-05).
+/// The negative control of the test above: a consumer that requests no order gets none (STC-05).
 #[test]
 fn an_image_without_order() {
     let sim = Sim::new(1);
@@ -171,7 +172,8 @@ fn a_field_of_hip() {
         let described = field.describe().unwrap();
         assert_eq!(described.stream(), Some(field.stream.producer_stream()));
         drop((described, tensor));
-        // HIP has copied pageable memory when the call returns, and a kernel is what has to be waited for.
+        // HIP has copied pageable memory when the call returns, so a kernel writes the field here, for which the consumer must
+        // wait.
         hip.write(
             field.stream.producer_stream().as_raw(),
             field.values.as_ptr().addr(),
@@ -186,7 +188,7 @@ fn a_field_of_hip() {
     }
 }
 
-/// The stream lives in the struct, and the tensor keeps that: it is there to be asked when the memory is freed.
+/// The stream lives in the struct, which the tensor keeps, so it still exists when the memory is freed.
 #[test]
 fn the_tensor_keeps_the_stream() {
     let sim = Sim::new(1);
@@ -207,9 +209,9 @@ fn the_tensor_keeps_the_stream() {
     assert_nothing_is_left(&sim, 1);
 }
 
-/// Asking makes nothing: neither a context nor a current device.
+/// `available` makes neither a context nor a device current.
 #[test]
-fn the_examples_ask_first() {
+fn available_makes_nothing_current() {
     let sim = Sim::new(1);
     sim.hip();
     for device in [
@@ -225,7 +227,7 @@ fn the_examples_ask_first() {
     assert_eq!(sim.call_names().into_iter().find(made), None);
 }
 
-/// Whole lines of code: what is neither empty nor a comment.
+/// Lines of code that are neither empty nor comments.
 fn code(source: &str) -> Vec<&str> {
     let lines = source.lines().map(str::trim);
     lines

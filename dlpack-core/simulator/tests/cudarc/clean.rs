@@ -1,5 +1,5 @@
-//! Programs that leave the order to cudarc.
-#![expect(unsafe_code, reason = "some functions of cudarc trust their caller")]
+//! Correct programs that use only cudarc, on the simulator.
+#![expect(unsafe_code, reason = "some functions of cudarc are unsafe")]
 
 use cudarc::driver::sys::{
     CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode, CUstreamCaptureStatus,
@@ -23,7 +23,7 @@ fn a_program_of_allocations_copies_and_events_is_clean() {
         let a = first.clone_htod(&[1.0_f32, 2.0, 3.0]).unwrap();
         let mut b = second.alloc_zeros::<f32>(3).unwrap();
         assert_eq!(second.clone_dtoh(&b).unwrap(), [0.0; 3]);
-        // Written on the first stream, read on the second: cudarc waits by its own events.
+        // Written on the first stream and read on the second: cudarc waits by its own events.
         second.memcpy_dtod(&a, &mut b).unwrap();
         assert_eq!(second.clone_dtoh(&b).unwrap(), [1.0, 2.0, 3.0]);
         let c = b.try_clone().unwrap();
@@ -74,7 +74,7 @@ fn without_memory_pools_cudarc_allocates_plain_memory() {
         assert_eq!(stream.clone_dtoh(&slice).unwrap(), [1; 16]);
         let foreign = foreign_stream(&sim);
         sim.cuda().order(handle(&stream), foreign);
-        // It synchronizes its stream alone, but the driver's free waits for the device.
+        // cudarc synchronizes only the stream of the slice, but the driver's free waits for the device.
         sim.cuda().read(foreign, address(&slice, &stream), 16);
         drop(slice);
         sim.cuda().destroy_stream(foreign).unwrap();
@@ -89,7 +89,7 @@ fn pinned_memory_is_clean() {
     {
         let context = CudaContext::new(0).unwrap();
         let stream = context.new_stream().unwrap();
-        // SAFETY: it is written before it is read.
+        // SAFETY: the memory is written before it is read.
         let mut pinned: PinnedHostSlice<u32> = unsafe { context.alloc_pinned(4) }.unwrap();
         pinned
             .as_mut_slice()
@@ -111,7 +111,7 @@ fn unified_memory_is_clean() {
     {
         let context = CudaContext::new(0).unwrap();
         let stream = context.new_stream().unwrap();
-        // SAFETY: it is written before it is read.
+        // SAFETY: the memory is written before it is read.
         let mut unified: UnifiedSlice<u32> = unsafe { context.alloc_unified(4, true) }.unwrap();
         unified.as_mut_slice().unwrap().fill(7);
         let copy = stream.clone_dtod(&unified).unwrap();
@@ -163,7 +163,7 @@ fn another_context_of_a_device_is_used_and_ended() {
     {
         let primary = CudaContext::new(0).unwrap();
         let raw = sim.cuda().create_context(0).unwrap();
-        // SAFETY: the context was made just now, on device 0, and nobody else destroys it.
+        // SAFETY: the context was just made on device 0, and no other code destroys it.
         let other =
             unsafe { CudaContext::from_raw_context(0, 0, core::ptr::without_provenance_mut(raw)) };
         let other = other.unwrap();

@@ -1,5 +1,5 @@
-//! Where cudarc's own order ends: readers that it does not know, streams that it does not track, captures, contexts.
-#![expect(unsafe_code, reason = "some functions of cudarc trust their caller")]
+//! Limits of cudarc's own ordering: readers that it does not know, streams that it does not track, captures, contexts.
+#![expect(unsafe_code, reason = "some functions of cudarc are unsafe")]
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn a_slice_of_the_default_stream_is_freed_on_that_of_the_current_context() {
         if bound {
             first.bind_to_thread().unwrap();
         }
-        // Without events to wait for, the drop makes no context current, and handle 0 is the other device's stream.
+        // Without events to wait for, the drop makes no context current, so handle 0 means the stream of the other device.
         drop(slice);
         if bound {
             sim.assert_clean();
@@ -42,7 +42,7 @@ fn a_slice_of_the_default_stream_is_freed_on_that_of_the_current_context() {
     }
 }
 
-/// A slice that was written on its own stream, with another stream beside it, so that cudarc tracks events.
+/// A slice that was written on its own stream. A second stream exists, so that cudarc tracks events.
 fn shared_slice(context: &Arc<CudaContext>) -> CudaSlice<u32> {
     let stream = context.new_stream().unwrap();
     stream.clone_htod(&[1_u32; 4]).unwrap()
@@ -162,7 +162,7 @@ fn a_copy_into_a_vector_is_not_waited_for() {
 }
 
 #[test]
-fn an_error_of_a_drop_comes_out_of_the_next_call() {
+fn an_error_of_a_drop_is_returned_by_the_next_call() {
     let sim = Sim::new(1);
     let context = CudaContext::new(0).unwrap();
     let stream = context.default_stream();
@@ -177,7 +177,7 @@ fn an_error_of_a_drop_comes_out_of_the_next_call() {
 }
 
 #[test]
-fn what_fails_is_named() {
+fn errors_have_names() {
     let sim = Sim::new(1);
     let context = CudaContext::new(0).unwrap();
     sim.fail("cuMemAllocAsync", 1, 2);
@@ -199,7 +199,7 @@ fn cudarc_breaks_a_capture_that_waits_for_events_outside() {
     let slice = producer.clone_htod(&[1_u32; 4]).unwrap();
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     capturing.begin_capture(mode).unwrap();
-    // It waits for the write event, which was recorded outside.
+    // This waits for the write event, which was recorded outside of the capture.
     drop(slice.device_ptr(&capturing));
     let isolation = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     let invalidated = sys::CUresult::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -1,4 +1,4 @@
-//! cudarc as it is, on the simulator: its own ways to be right are clean, and the ways to be wrong with it are seen.
+//! Unmodified cudarc on the simulator: correct programs report no fault, and incorrect ones report theirs.
 #![cfg(target_os = "linux")]
 
 mod clean;
@@ -9,7 +9,7 @@ mod simulator;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use simulator::{ALLOCATIONS, EVENTS, GRAPHS, STREAMS, Sim};
 
-/// What a foreign library does: it makes a stream by itself, and works on an address.
+/// A stream of a foreign library, which cudarc does not know.
 pub(crate) fn foreign_stream(sim: &Sim) -> usize {
     sim.cuda().non_blocking()
 }
@@ -22,7 +22,7 @@ pub(crate) fn handle(stream: &CudaStream) -> usize {
     stream.cu_stream().expose_provenance()
 }
 
-/// Everything that a test made is given back.
+/// Asserts that no object of the test is left.
 pub(crate) fn assert_nothing_is_left(sim: &Sim) {
     for kind in [EVENTS, ALLOCATIONS, STREAMS, GRAPHS] {
         assert_eq!(sim.live(kind), 0, "kind {kind}");

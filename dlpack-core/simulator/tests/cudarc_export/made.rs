@@ -1,4 +1,4 @@
-//! What cudarc allocates, with writes pending; and who reads it.
+//! Values that cudarc allocates, with writes pending, and their consumers.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::simulator::{Api, Driver, PER_THREAD, Sim};
 pub(crate) const LENGTH: usize = 16;
 pub(crate) const BYTES: usize = 4 * LENGTH;
 
-/// What can be exported, as cudarc allocates it.
+/// The kinds of values that can be exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     Slice,
-    /// On the default stream, alone: cudarc tracks no events.
+    /// On the default stream, without other streams, so that cudarc tracks no events.
     SliceOfDefault,
-    /// Of a primary context where there are no pools, so that it is freed at once.
+    /// In a primary context without memory pools, so that it is freed synchronously.
     PlainSlice,
     View,
     Pinned,
@@ -39,10 +39,10 @@ pub(crate) struct Tail {
     pub(crate) slice: CudaSlice<u32>,
 }
 
-/// Memory that is freed by cudarc, and described by hand.
+/// Memory that cudarc frees, described by hand.
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: so many elements lie there, until the slice is dropped that is kept beside.
+    // SAFETY: `len` elements are at the address until the slice is dropped, which this struct keeps.
     unsafe(data = self.start, len = self.len)
 )]
 pub(crate) struct Raw {
@@ -55,10 +55,10 @@ pub(crate) struct Raw {
     pub(crate) _slice: CudaSlice<u32>,
 }
 
-// SAFETY: the address is never read through, and the rest may be sent.
+// SAFETY: the address is never dereferenced, and the other fields are `Send`.
 unsafe impl Send for Raw {}
 
-/// Something of cudarc's that is being written on another stream than its own.
+/// A value of cudarc that is being written on another stream than its own.
 pub(crate) enum Made {
     Slice(CudaSlice<u32>),
     View(Tail),
@@ -91,9 +91,9 @@ impl What {
         matches!(self, Self::Pinned | Self::Unified)
     }
 
-    /// Makes one in a context, with a write pending on another stream of cudarc's.
+    /// Makes a value in a context, with a write pending on another stream of cudarc.
     pub(crate) fn make(self, sim: &Sim, context: &Arc<CudaContext>) -> Made {
-        // cudarc asks for pools when it makes a context of its own.
+        // cudarc queries memory pools when it makes a context.
         let plain = (self == Self::PlainSlice && context.is_primary()).then(|| {
             sim.switch("no-memory-pools", true);
             let made = CudaContext::new(context.ordinal());
@@ -112,10 +112,10 @@ impl What {
         match self {
             Self::View => Made::View(Tail { slice }),
             Self::Pinned => {
-                // SAFETY: it is written right below.
+                // SAFETY: the memory is written just below.
                 let mut pinned = unsafe { context.alloc_pinned(LENGTH) }.unwrap();
                 other.memcpy_dtoh(&slice, &mut pinned).unwrap();
-                // It is not what is tested here.
+                // The pinned copy itself is not the subject, so it is completed here.
                 other.synchronize().unwrap();
                 drop(slice);
                 let slice = own.clone_htod(&[1_u32; LENGTH]).unwrap();
@@ -123,7 +123,7 @@ impl What {
                 Made::Pinned(pinned)
             }
             Self::Unified => {
-                // SAFETY: as above.
+                // SAFETY: the memory is written just below.
                 let mut unified = unsafe { context.alloc_unified(LENGTH, true) }.unwrap();
                 other.memset_zeros(&mut unified).unwrap();
                 Made::Unified(unified)
@@ -133,7 +133,7 @@ impl What {
     }
 }
 
-/// Who reads.
+/// The consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reader {
     Absent,
@@ -152,7 +152,8 @@ pub(crate) const READERS: [Reader; 5] = [
 ];
 
 impl Reader {
-    /// The handle, none for the host, and the number. The streams belong to the current context.
+    /// The handle of the consumer's stream (`None` for the host), and the number that it passes. Streams belong to the current
+    /// context.
     pub(crate) fn stream(self, what: What) -> (Option<usize>, Option<i64>) {
         let made = |handle: usize| (Some(handle), i64::try_from(handle).ok());
         match self {
@@ -166,14 +167,14 @@ impl Reader {
     }
 }
 
-pub(crate) fn asking(stream: Option<i64>) -> ExportRequest {
+pub(crate) fn request_on(stream: Option<i64>) -> ExportRequest {
     ExportRequest {
         stream,
         ..ExportRequest::versioned()
     }
 }
 
-/// The context that is current, whoever it is.
+/// CUDA, with whatever context is current.
 pub(crate) fn cuda() -> Driver {
     Driver { api: Api::Cuda }
 }
@@ -182,7 +183,7 @@ pub(crate) fn raw(context: &CudaContext) -> usize {
     context.cu_ctx().expose_provenance()
 }
 
-/// The contexts that data can lie in: of either device, and one that is not primary.
+/// The contexts of the data: the primary ones of both devices, and another one.
 pub(crate) fn contexts(sim: &Sim) -> [Arc<CudaContext>; 3] {
     let first = CudaContext::new(0).unwrap();
     let second = CudaContext::new(1).unwrap();
@@ -191,7 +192,7 @@ pub(crate) fn contexts(sim: &Sim) -> [Arc<CudaContext>; 3] {
 }
 
 pub(crate) fn wrap(context: usize) -> Arc<CudaContext> {
-    // SAFETY: the context was made just now, on device 0, and nobody else destroys it.
+    // SAFETY: the context was just made on device 0, and no other code destroys it.
     unsafe { CudaContext::from_raw_context(0, 0, core::ptr::without_provenance_mut(context)) }
         .unwrap()
 }

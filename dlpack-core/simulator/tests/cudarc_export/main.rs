@@ -1,4 +1,4 @@
-//! cudarc's own types, handed to consumers that cudarc knows nothing of.
+//! Values of cudarc, exported to consumers that cudarc does not know.
 #![cfg(target_os = "linux")]
 #![expect(
     unsafe_code,
@@ -13,28 +13,28 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaSlice, DevicePtr};
 use dlpack_core::{DLPack, Device, DeviceType, Error};
-use made::{ALL, BYTES, LENGTH, Made, READERS, Raw, Reader, What, asking, contexts, cuda, raw};
+use made::{ALL, BYTES, LENGTH, Made, READERS, Raw, Reader, What, contexts, cuda, raw, request_on};
 use simulator::{ALLOCATIONS, EVENTS, RELAXED, STREAMS, Sim};
 
-/// Exports, reads at once, and drops with the read pending.
+/// Exports, reads at once, and drops while the read is pending.
 fn hand_over(what: What, reader: Reader, place: usize, switch: Option<&str>) -> Vec<String> {
     let sim = Sim::new(2);
     {
         let contexts = contexts(&sim);
         let context = &contexts[place];
         let made = what.make(&sim, context);
-        // The consumer lives in the primary context of the data's device.
+        // The consumer works in the primary context of the device of the data.
         let primary = &contexts[if place == 2 { 0 } else { place }];
         primary.bind_to_thread().unwrap();
         let (stream, number) = reader.stream(what);
-        // Somebody else's context is current.
+        // The context of other code is current.
         contexts[1].bind_to_thread().unwrap();
         let before = sim.current_context();
         sim.forget_calls();
         if let Some(switch) = switch {
             sim.switch(switch, true);
         }
-        let tensor = made.export(&asking(number)).unwrap();
+        let tensor = made.export(&request_on(number)).unwrap();
         assert_eq!(sim.current_context(), before);
         let names = sim.call_names();
         let count = |name: &str| names.iter().filter(|found| *found == name).count();
@@ -65,7 +65,7 @@ fn hand_over(what: What, reader: Reader, place: usize, switch: Option<&str>) -> 
         }
         contexts[1].bind_to_thread().unwrap();
         drop(tensor);
-        // Some wait for one context after the other.
+        // Owners of several contexts need one call for each context.
         dlpack_core::stream::collect();
         dlpack_core::stream::collect();
         if let Some(switch) = switch {
@@ -85,7 +85,7 @@ fn hand_over(what: What, reader: Reader, place: usize, switch: Option<&str>) -> 
     sim.faults()
 }
 
-/// The consumer of memory that has no device of its own takes the default streams of device 0.
+/// A consumer of host memory takes the default streams of device 0.
 fn makes_sense(what: What, reader: Reader, place: usize) -> bool {
     let default = matches!(reader, Reader::Legacy | Reader::PerThread);
     !(what.is_on_host() && place == 1 && default)
@@ -101,7 +101,7 @@ fn all() -> impl Iterator<Item = (What, Reader, usize)> {
 }
 
 #[test]
-fn a_write_on_another_stream_is_waited_for_and_nothing_is_freed_early() {
+fn exports_wait_for_writes_on_other_streams_and_free_nothing_early() {
     let mut wrong = Vec::new();
     for (what, reader, place) in all() {
         let faults = hand_over(what, reader, place, None);
@@ -113,11 +113,11 @@ fn a_write_on_another_stream_is_waited_for_and_nothing_is_freed_early() {
 }
 
 #[test]
-fn without_waits_it_is_not() {
+fn without_waits_exports_race() {
     let mut found = 0;
     for (what, reader, place) in all() {
         let events = hand_over(what, reader, place, Some("ignore-wait"));
-        // The data's own stream has to wait for the last writer by an event, in every case but one.
+        // The stream of the data waits for the last writer by an event, except for one kind.
         let expected = what != What::SliceOfDefault;
         let hidden = expected && events.is_empty();
         assert!(!hidden, "{what:?} {reader:?} in {place}");
@@ -127,7 +127,7 @@ fn without_waits_it_is_not() {
 }
 
 #[test]
-fn describing_leaves_the_thread_as_it_was() {
+fn describe_does_not_change_the_current_context() {
     for what in ALL {
         for place in 0..3 {
             let sim = Sim::new(2);
@@ -150,7 +150,7 @@ fn describing_leaves_the_thread_as_it_was() {
 }
 
 #[test]
-fn what_cudarc_keeps_to_itself_comes_out_of_the_export() {
+fn errors_that_cudarc_stores_are_returned_by_the_export() {
     for what in ALL {
         let sim = Sim::new(2);
         let contexts = contexts(&sim);
@@ -160,7 +160,7 @@ fn what_cudarc_keeps_to_itself_comes_out_of_the_export() {
         let waits = what != What::SliceOfDefault;
         sim.fail("cuStreamWaitEvent", u64::from(waits), 719);
         let current = sim.current_context();
-        let exported = made.export(&asking(Some(2)));
+        let exported = made.export(&request_on(Some(2)));
         assert_eq!(sim.current_context(), current, "{what:?}");
         let code = match exported {
             Err(Error::DriverFailed { code, .. }) => code,
@@ -176,7 +176,7 @@ fn what_cudarc_keeps_to_itself_comes_out_of_the_export() {
 
 #[test]
 fn two_consumers_of_one_slice_are_both_waited_for() {
-    // cudarc has one event for all readers, and would forget the first of them.
+    // cudarc keeps one event for all readers, and would lose that of the first.
     let sim = Sim::new(2);
     {
         let contexts = contexts(&sim);
@@ -188,7 +188,7 @@ fn two_consumers_of_one_slice_are_both_waited_for() {
         let tensors = [(); 2].map(|()| {
             let stream = cuda().non_blocking();
             let number = i64::try_from(stream).ok();
-            let tensor = slice.to_dlpack_with(&asking(number)).unwrap();
+            let tensor = slice.to_dlpack_with(&request_on(number)).unwrap();
             let address = tensor.view().as_ptr().expose_provenance();
             cuda().read(stream, address, BYTES);
             tensor
@@ -202,7 +202,7 @@ fn two_consumers_of_one_slice_are_both_waited_for() {
 }
 
 #[test]
-fn a_reader_of_cudarcs_own_is_still_waited_for() {
+fn a_reader_that_cudarc_knows_is_still_waited_for() {
     let sim = Sim::new(2);
     {
         let contexts = contexts(&sim);
@@ -218,7 +218,7 @@ fn a_reader_of_cudarcs_own_is_still_waited_for() {
         }
         let consumer = cuda().non_blocking();
         let number = i64::try_from(consumer).ok();
-        let tensor = slice.into_dlpack_with(&asking(number)).unwrap();
+        let tensor = slice.into_dlpack_with(&request_on(number)).unwrap();
         let address = tensor.view().as_ptr().expose_provenance();
         cuda().read(consumer, address, BYTES);
         drop(tensor);
@@ -227,7 +227,7 @@ fn a_reader_of_cudarcs_own_is_still_waited_for() {
 }
 
 #[test]
-fn a_stream_of_cudarcs_can_be_the_stream_of_a_struct() {
+fn a_cudarc_stream_can_be_the_stream_of_a_struct() {
     for place in 0..3 {
         for default in [false, true] {
             let sim = Sim::new(2);
@@ -251,7 +251,7 @@ fn a_stream_of_cudarcs_can_be_the_stream_of_a_struct() {
             primary.bind_to_thread().unwrap();
             let consumer = cuda().non_blocking();
             let number = i64::try_from(consumer).ok();
-            let tensor = raw.into_dlpack_with(&asking(number)).unwrap();
+            let tensor = raw.into_dlpack_with(&request_on(number)).unwrap();
             cuda().read(consumer, address, BYTES);
             drop(tensor);
             assert_eq!(dlpack_core::stream::collect(), 0);
@@ -270,7 +270,7 @@ fn a_graph_keeps_a_slice() {
     let consumer = cuda().non_blocking();
     let number = i64::try_from(consumer).ok();
     cuda().begin_capture(consumer, RELAXED).unwrap();
-    let tensor = made.export(&asking(number)).unwrap();
+    let tensor = made.export(&request_on(number)).unwrap();
     let address = tensor.view().as_ptr().expose_provenance();
     cuda().read(consumer, address, BYTES);
     drop(tensor);
@@ -288,7 +288,7 @@ fn a_graph_keeps_a_slice() {
 }
 
 fn release() {
-    // SAFETY: they are gone.
+    // SAFETY: the graphs are destroyed.
     unsafe { dlpack_core::stream::release_captured() };
 }
 
@@ -300,7 +300,7 @@ fn kinds_of_memory_are_told_apart() {
         for (place, ordinal) in [(0, 0), (1, 1), (2, 0)] {
             let tensor = what
                 .make(&sim, &contexts[place])
-                .export(&asking(Some(-1)))
+                .export(&request_on(Some(-1)))
                 .unwrap();
             let expected = match what {
                 What::Pinned => Device::new(DeviceType::CUDA_HOST, 0),
@@ -314,7 +314,7 @@ fn kinds_of_memory_are_told_apart() {
     sim.assert_clean();
 }
 
-/// A slice that is freed as soon as its consumer is done on the host.
+/// A slice that is freed as soon as the host has synchronized with its consumer.
 #[derive(DLPack)]
 #[dlpack(release = "immediate")]
 struct Hasty {
@@ -324,13 +324,13 @@ struct Hasty {
 
 #[test]
 fn a_slice_of_the_default_stream_is_freed_on_that_of_its_own_context() {
-    // cudarc makes no context current for it, and its stream has no handle but 0.
+    // cudarc makes no context current for it, and its stream has only the handle 0.
     for hasty in [false, true] {
         let sim = Sim::new(2);
         let first = CudaContext::new(0).unwrap();
         let slice = first.default_stream().clone_htod(&[1; LENGTH]).unwrap();
         let second = CudaContext::new(1).unwrap();
-        let request = asking(None);
+        let request = request_on(None);
         let tensor = match hasty {
             false => slice.into_dlpack_with(&request).unwrap(),
             true => Hasty { slice }.into_dlpack_with(&request).unwrap(),

@@ -1,4 +1,4 @@
-//! Tensors of other libraries, in kernels that cudarc launches: ordered behind the library's work, and before its next.
+//! Tensors of other libraries in kernels that cudarc launches: ordered after the library's work, and before its next.
 #![cfg(target_os = "linux")]
 #![expect(
     unsafe_code,
@@ -22,20 +22,20 @@ use torch::{BYTES, Torch, cuda};
 type Numbers = DeviceView<f32, [i64; 1]>;
 type NumbersMut = DeviceViewMut<f32, [i64; 1]>;
 
-/// Where our kernel runs.
+/// The stream of our kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ours {
     Default,
     PerThread,
-    /// One that cudarc makes.
+    /// A new stream of cudarc.
     New,
-    /// The one that the library uses.
+    /// The stream that the library uses.
     Theirs,
 }
 
 const OURS: [Ours; 4] = [Ours::Default, Ours::PerThread, Ours::New, Ours::Theirs];
 
-/// Where the library works.
+/// The stream of the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Theirs {
     Default,
@@ -55,7 +55,7 @@ impl Theirs {
     }
 }
 
-/// Whose waits are left out.
+/// Which waits are omitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Without {
     Nothing,
@@ -64,12 +64,12 @@ enum Without {
 }
 
 fn handle(stream: usize) -> StreamHandle {
-    // SAFETY: a stream that lives until the end of the test.
+    // SAFETY: the stream lives until the end of the test.
     unsafe { StreamHandle::from_raw(stream) }
 }
 
-/// A GPU, with a stream of cudarc's and one of the library's. The first one that cudarc makes waits for the whole device,
-/// so it is made before there is work.
+/// A GPU with a stream of cudarc and one of the library. cudarc synchronizes the device when it makes its first stream, so that
+/// stream is made before there is work.
 fn world() -> (Sim, Arc<CudaContext>, Arc<CudaStream>, usize) {
     let sim = Sim::new(1);
     let context = CudaContext::new(0).unwrap();
@@ -78,7 +78,7 @@ fn world() -> (Sim, Arc<CudaContext>, Arc<CudaStream>, usize) {
     (sim, context, ours, theirs)
 }
 
-/// What a kernel does that gets the result of `on` as its argument.
+/// A kernel that writes the result of `on`, which it gets as its argument.
 fn kernel<T: DeviceRepr>(stream: &CudaStream, data: &mut impl DevicePtrMut<T>) {
     let bytes = data.num_bytes();
     let (address, _written) = data.device_ptr_mut(stream);
@@ -86,7 +86,7 @@ fn kernel<T: DeviceRepr>(stream: &CudaStream, data: &mut impl DevicePtrMut<T>) {
     cuda().write(stream.cu_stream().addr(), address, bytes);
 }
 
-/// The same for one that only reads.
+/// A kernel that only reads the result of `on`.
 fn reading(stream: &CudaStream, data: &impl DevicePtr<f32>) {
     let bytes = data.num_bytes();
     let (address, _read) = data.device_ptr(stream);
@@ -94,7 +94,8 @@ fn reading(stream: &CudaStream, data: &impl DevicePtr<f32>) {
     cuda().read(stream.cu_stream().addr(), address, bytes);
 }
 
-/// The library writes, our kernel does, and the library has its memory back. Gives the faults, and all calls of ours.
+/// The library writes, our kernel runs, and the library gets its memory back. Returns the faults, and all calls of core and
+/// cudarc.
 fn round(
     (theirs, ours, known): (Theirs, Ours, bool),
     writes: bool,
@@ -103,12 +104,12 @@ fn round(
     let sim = Sim::new(2);
     let context = CudaContext::new(0).unwrap();
     let stream = theirs.stream();
-    // The first stream that cudarc makes waits for the whole device.
+    // cudarc synchronizes the device when it makes its first stream.
     let our_stream = match ours {
         Ours::Default => context.default_stream(),
         Ours::PerThread => context.per_thread_stream(),
         Ours::New => context.new_stream().unwrap(),
-        // SAFETY: it lives until the end of the test.
+        // SAFETY: the stream lives until the end of the test.
         Ours::Theirs => unsafe {
             context.wrap_borrowed_stream(core::ptr::without_provenance_mut(stream))
         },
@@ -116,7 +117,7 @@ fn round(
     let torch = Torch::new(stream);
     let tensor = torch.tensor();
     if !known {
-        // It was asked for the default stream.
+        // The library was asked for data on the default stream.
         cuda().order(stream, 0);
     }
     cuda().set_current(0).unwrap();
@@ -163,7 +164,7 @@ fn round(
     (sim.faults(), calls)
 }
 
-/// Whether some work is put behind other work, by an event or by the host.
+/// Whether the calls order work by an event or by the host.
 fn orders(calls: &[String]) -> bool {
     let words = ["WaitEvent", "EventRecord", "Synchronize"];
     calls
@@ -181,7 +182,7 @@ fn all() -> impl Iterator<Item = ((Theirs, Ours, bool), bool)> {
     })
 }
 
-/// Whether two streams wait for each other by themselves, or are one.
+/// Whether two streams are ordered without events, or are the same.
 fn ordered_anyway(theirs: Theirs, ours: Ours) -> bool {
     match (theirs, ours) {
         (_, Ours::Theirs) => true,
@@ -204,20 +205,20 @@ fn the_library_then_a_kernel_then_the_library() {
     }
 }
 
-/// The test above can fail, on either side.
+/// The negative control of the test above, for both sides.
 #[test]
 fn without_one_of_the_waits_it_races() {
     for without in [Without::TheirsBeforeOurs, Without::OursBeforeTheirs] {
         for (streams, writes) in all() {
             let (theirs, ours, known) = streams;
             let (faults, _) = round(streams, writes, without);
-            // Where the stream is not known, the host waits at the end, which the switch leaves alone.
+            // If the stream is unknown, the host waits at the end, which the switch does not affect.
             let safe = ordered_anyway(theirs, ours)
-                // The event is one of the default stream, and that puts it between the two.
+                // The event is recorded on the default stream, which orders both.
                 || (theirs, ours) == (Theirs::Blocking, Ours::PerThread)
                     && without == Without::OursBeforeTheirs
                 || !known && without == Without::OursBeforeTheirs
-                // The default stream is waited for by itself, and has waited.
+                // The default stream waits for other streams without an event.
                 || !known && matches!(ours, Ours::Default | Ours::PerThread);
             assert_eq!(
                 faults.is_empty(),
@@ -231,7 +232,7 @@ fn without_one_of_the_waits_it_races() {
 }
 
 #[test]
-fn whoever_names_a_wrong_stream_races() {
+fn a_wrong_stream_causes_a_race() {
     let (sim, _context, ours, stream) = world();
     let (torch, wrong) = (Torch::new(stream), cuda().non_blocking());
     let mut view = NumbersMut::new(torch.tensor())
@@ -284,7 +285,7 @@ fn one_stream_after_another() {
     sim.assert_clean();
 }
 
-/// What was lent may be used on any of cudarc's streams, as its own slices.
+/// Imported memory may be used on any stream of cudarc, like cudarc's own slices.
 #[test]
 fn other_streams_of_cudarc_wait_for_the_producer_and_are_waited_for() {
     let (sim, context, ours, stream) = world();
@@ -306,7 +307,7 @@ fn in_a_capture_of_the_producers_stream_no_call_breaks_it() {
     let mut view = NumbersMut::new(torch.tensor())
         .unwrap()
         .with_stream(handle(stream));
-    // SAFETY: it lives until the end of the test.
+    // SAFETY: the stream lives until the end of the test.
     let ours = unsafe { view.producer_stream(&context) }.unwrap();
     cuda().begin_capture(stream, RELAXED).unwrap();
     kernel(&ours, &mut view.on(&ours).unwrap());
@@ -320,7 +321,7 @@ fn in_a_capture_of_the_producers_stream_no_call_breaks_it() {
 }
 
 #[test]
-fn the_producers_stream_is_the_one_that_was_named() {
+fn the_producers_stream_is_the_named_one() {
     let sim = Sim::new(2);
     let contexts = [0, 1].map(|device| CudaContext::new(device).unwrap());
     sim.cuda();
@@ -337,18 +338,18 @@ fn the_producers_stream_is_the_one_that_was_named() {
             Some(named) => view.with_stream(handle(named)),
             None => view,
         };
-        // SAFETY: it lives until the end of the test.
+        // SAFETY: the stream lives until the end of the test.
         let ours = unsafe { view.producer_stream(&contexts[0]) }.unwrap();
         assert_eq!(ours.cu_stream().addr(), found);
-        // SAFETY: as above.
+        // SAFETY: the stream lives until the end of the test.
         assert!(unsafe { view.producer_stream(&contexts[1]) }.is_err());
     }
     sim.assert_clean();
 }
 
-/// Between Rust and Rust: an export of cudarc's knows its stream.
+/// From Rust to Rust: an export of a cudarc slice names its stream.
 #[test]
-fn a_slice_of_cudarcs_that_was_exported() {
+fn an_exported_cudarc_slice() {
     for default in [false, true] {
         let sim = Sim::new(1);
         let context = CudaContext::new(0).unwrap();
@@ -380,7 +381,7 @@ fn a_slice_of_cudarcs_that_was_exported() {
     }
 }
 
-/// Its default stream has no number that means it, so the host waits for our work.
+/// No number means the default stream of this context, so the host waits for our work.
 #[test]
 fn a_slice_of_another_context() {
     for default in [false, true] {
@@ -388,7 +389,7 @@ fn a_slice_of_another_context() {
         let context = CudaContext::new(0).unwrap();
         let ours = context.new_stream().unwrap();
         let raw = sim.cuda().create_context(0).unwrap();
-        // SAFETY: the context was made just now, on device 0, and nobody else destroys it.
+        // SAFETY: the context was just made on device 0, and no other code destroys it.
         let other =
             unsafe { CudaContext::from_raw_context(0, 0, core::ptr::without_provenance_mut(raw)) };
         let other = other.unwrap();
@@ -398,7 +399,7 @@ fn a_slice_of_another_context() {
         };
         let slice = own.clone_htod(&[1.0_f32; 4]).unwrap();
         let mut view = NumbersMut::new(slice.into_dlpack().unwrap()).unwrap();
-        // SAFETY: it is not used.
+        // SAFETY: the stream is not used.
         assert!(unsafe { view.producer_stream(&context) }.is_err());
         kernel(&ours, &mut view.on(&ours).unwrap());
         sim.forget_calls();
@@ -420,7 +421,7 @@ fn a_view_goes_to_another_thread() {
         .with_stream(handle(stream));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Joined threads have waited for each other, which the simulator cannot see.
+            // Joined threads are synchronized, which the simulator cannot know.
             simulator::hand_over();
             let mut data = view.on(&ours).unwrap();
             context.bind_to_thread().unwrap();

@@ -1,4 +1,4 @@
-//! What is no such array, and what is left where a driver fails.
+//! Tensors that are refused, and the state after a driver call fails.
 
 use cudarc::driver::CudaContext;
 use dlpack_core::cuda::{DeviceView, DeviceViewMut};
@@ -9,7 +9,7 @@ use crate::torch::{Torch, cuda};
 use crate::{Numbers, NumbersMut, handle, kernel, orders};
 
 #[test]
-fn what_does_not_fit_is_said_and_given_back() {
+fn tensors_that_do_not_fit_are_returned_with_the_error() {
     let sim = Sim::new(1);
     sim.cuda();
     let torch = Torch::with_shape(0, &[2, 2]);
@@ -32,9 +32,9 @@ fn what_does_not_fit_is_said_and_given_back() {
             .len(),
         2
     );
-    // The struct from before DLPack 1.0 cannot say that it may be written.
+    // The legacy struct cannot be marked writable, so the tensor is read-only.
     let legacy = torch.tensor().into_legacy().unwrap();
-    // SAFETY: just made, and nobody else has it.
+    // SAFETY: `into_legacy` just returned the pointer, and this is its only use.
     let legacy = unsafe { Managed::from_legacy(legacy) }.unwrap();
     assert_eq!(
         DeviceViewMut::<f32, [i64; 2]>::new(legacy).unwrap_err(),
@@ -44,7 +44,7 @@ fn what_does_not_fit_is_said_and_given_back() {
 }
 
 #[test]
-fn elements_have_to_lie_one_after_another() {
+fn elements_must_be_contiguous() {
     let sim = Sim::new(1);
     let context = CudaContext::new(0).unwrap();
     #[derive(DLPack)]
@@ -69,7 +69,7 @@ fn streams_of_other_contexts_are_refused() {
     let primary = CudaContext::new(0).unwrap();
     let second = CudaContext::new(1).unwrap();
     let raw = sim.cuda().create_context(0).unwrap();
-    // SAFETY: the context was made just now, on device 0, and nobody else destroys it.
+    // SAFETY: the context was just made on device 0, and no other code destroys it.
     let other =
         unsafe { CudaContext::from_raw_context(0, 0, core::ptr::without_provenance_mut(raw)) };
     primary.bind_to_thread().unwrap();
@@ -84,9 +84,10 @@ fn streams_of_other_contexts_are_refused() {
     assert!(!orders(&sim.call_names()));
 }
 
-/// Wherever the driver fails, it is said, nobody frees foreign memory, and the tensor stays until all work is done.
+/// Whichever call of the driver fails, the error is reported, no foreign memory is freed, and the tensor lives until all work is
+/// done.
 #[test]
-fn a_driver_that_fails_loses_nothing() {
+fn a_failed_driver_call_leaks_nothing() {
     for entry in [
         "cuEventCreate",
         "cuEventRecord",
@@ -98,7 +99,7 @@ fn a_driver_that_fails_loses_nothing() {
             assert!(!fail(entry, nth, false));
             kept += usize::from(fail(entry, nth, true));
         }
-        // The event of the export is used again.
+        // The event of the export is reused.
         assert_eq!(
             kept > 0,
             entry != "cuEventCreate",
@@ -107,7 +108,7 @@ fn a_driver_that_fails_loses_nothing() {
     }
 }
 
-/// Whether the library had to wait for its memory.
+/// Fails one call of the driver. Returns whether the tensor was kept.
 fn fail(entry: &str, nth: u64, at_drop: bool) -> bool {
     let sim = Sim::new(1);
     let context = CudaContext::new(0).unwrap();
@@ -137,7 +138,7 @@ fn fail(entry: &str, nth: u64, at_drop: bool) -> bool {
     context.bind_to_thread().unwrap();
     let kept = !torch.is_free();
     if kept {
-        // The next that has something to do with the driver tries again.
+        // The next operation that calls the driver tries again.
         let next = Torch::new(stream);
         let mut view = NumbersMut::new(next.tensor())
             .unwrap()
@@ -151,9 +152,9 @@ fn fail(entry: &str, nth: u64, at_drop: bool) -> bool {
     kept
 }
 
-/// A stream that captures cannot be waited for.
+/// A stream that captures cannot be synchronized.
 #[test]
-fn a_tensor_of_nobody_knows_where_stays_while_its_last_use_is_captured() {
+fn a_tensor_of_an_unknown_stream_is_kept_while_its_last_use_is_captured() {
     let sim = Sim::new(1);
     let context = CudaContext::new(0).unwrap();
     let ours = context.new_stream().unwrap();

@@ -1,4 +1,4 @@
-//! A library that has a stream and gives its memory to its next user as soon as a tensor is let go, as torch does.
+//! A library with a stream that reuses memory as soon as a tensor of it is released, as PyTorch does.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) fn cuda() -> Driver {
     Driver { api: Api::Cuda }
 }
 
-/// Memory of the library's.
+/// Memory of the library.
 pub(crate) struct Torch {
     address: usize,
     stream: usize,
@@ -22,10 +22,10 @@ pub(crate) struct Torch {
     free: Arc<AtomicBool>,
 }
 
-/// What an export of it holds.
+/// The owner of an export of that memory.
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: so many bytes are there until the end of the test.
+    // SAFETY: the bytes exist until the end of the test.
     unsafe(data = core::ptr::with_exposed_provenance_mut::<f32>(self.address), len = BYTES / 4),
     shape = &self.shape[..],
     device = self.device,
@@ -42,7 +42,7 @@ struct Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        // The next one that asks for memory writes to it, in the order of the stream.
+        // The next user of the memory writes it, in the order of the stream.
         if self.device == Device::cuda(0) {
             cuda().write(self.stream.as_raw(), self.address, BYTES);
         }
@@ -51,7 +51,7 @@ impl Drop for Storage {
 }
 
 impl Torch {
-    /// Four floats, which a kernel on the stream is writing. The primary context of device 0 is current.
+    /// Four floats that a kernel on the stream is writing. The primary context of device 0 is current.
     pub(crate) fn new(stream: usize) -> Self {
         Self::with_shape(stream, &[4])
     }
@@ -67,7 +67,7 @@ impl Torch {
         }
     }
 
-    /// A tensor of it as somebody else's, of whose stream nothing is known.
+    /// An import of the memory from another library, with an unknown stream.
     pub(crate) fn tensor(&self) -> Managed {
         self.tensor_on(Device::cuda(0))
     }
@@ -87,16 +87,16 @@ impl Torch {
             ..ExportRequest::versioned()
         };
         let tensor = storage.into_dlpack_with(&request).unwrap().into_raw();
-        // SAFETY: just made, and nobody else has it.
+        // SAFETY: `into_raw` just returned the pointer, and this is its only use.
         unsafe { Managed::from_raw(tensor) }.unwrap()
     }
 
-    /// Whether the library has its memory back.
+    /// Whether the memory was released.
     pub(crate) fn is_free(&self) -> bool {
         self.free.load(Ordering::Relaxed)
     }
 
-    /// Gives the memory to the driver. The tensor is gone.
+    /// Frees the memory by the driver, after the tensor is gone.
     pub(crate) fn end(self) {
         assert_eq!(dlpack_core::stream::collect(), 0);
         assert!(self.is_free());

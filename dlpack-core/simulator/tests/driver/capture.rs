@@ -1,10 +1,10 @@
-//! Stream capture: what it writes down, and what a launch does with it.
+//! Stream capture: what is recorded, and what a launch does with it.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::simulator::{Api, BOTH, Driver, GLOBAL, GRAPHS, RELAXED, Sim, USER_OBJECTS};
 
-/// Ends a capture that went well, and makes it ready.
+/// Ends a capture that must be valid, and instantiates its graph.
 #[track_caller]
 fn executable(driver: Driver, stream: usize) -> usize {
     let graph = driver.end_capture(stream).expect("the capture went well");
@@ -14,7 +14,7 @@ fn executable(driver: Driver, stream: usize) -> usize {
 }
 
 #[test]
-fn captured_work_happens_at_each_launch() {
+fn captured_work_runs_at_each_launch() {
     for api in BOTH {
         let sim = Sim::new(1);
         let driver = sim.driver(api);
@@ -25,7 +25,7 @@ fn captured_work_happens_at_each_launch() {
         assert_eq!(driver.copy_on_device(to, from, 4, stream), Ok(()));
         let executable = executable(driver, stream);
         assert_eq!(driver.is_capturing(stream), Ok(0));
-        // Nothing has been read yet.
+        // The captured read has not run yet.
         assert_eq!(driver.copy_to_device(from, &[5; 4], other), Ok(()));
         sim.assert_clean();
         driver.order(other, stream);
@@ -85,7 +85,7 @@ fn branches_of_a_graph_race_unless_they_wait() {
         } else {
             sim.assert_one_fault(&["race: read by branch 1", "write by branch 0"]);
         }
-        // What follows waits for both branches.
+        // Work that is queued after the launch waits for both branches.
         let before = sim.faults().len();
         cuda.write(stream, memory, 4);
         assert_eq!(sim.faults().len(), before);
@@ -93,7 +93,7 @@ fn branches_of_a_graph_race_unless_they_wait() {
 }
 
 #[test]
-fn a_graph_has_memory_of_its_own() {
+fn a_graph_has_its_own_memory() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let stream = cuda.non_blocking();
@@ -156,9 +156,9 @@ fn a_graph_is_not_launched_again_while_its_memory_is_not_freed() {
     sim.assert_clean();
 }
 
-/// By the strict reading of CUDA's manuals, which the switch `lax-captures` turns off. The sources of HIP allow it.
+/// By the strict reading of CUDA's manuals, which the switch `lax-captures` disables. The sources of HIP allow these queries.
 #[test]
-fn a_stream_that_captures_may_be_asked_for_nothing_else() {
+fn a_capturing_stream_may_not_be_queried() {
     for (api, lax) in [
         (Api::Cuda, false),
         (Api::Cuda, true),
@@ -174,7 +174,7 @@ fn a_stream_that_captures_may_be_asked_for_nothing_else() {
                 assert_eq!(driver.ask(stream), [Ok(()); 3]);
                 assert_eq!(driver.begin_capture(stream, GLOBAL), Ok(()));
                 let asked = driver.ask(if beside { 0 } else { stream })[which];
-                // The first of the three has broken the capture.
+                // The first query has broken the capture.
                 let (answer, end) = match (api, lax, beside) {
                     (Api::Cuda, false, false) => (Err(900), Err(901)),
                     (Api::Cuda, false, true) => (Err(906), Err(901)),
@@ -189,7 +189,7 @@ fn a_stream_that_captures_may_be_asked_for_nothing_else() {
 }
 
 #[test]
-fn an_event_of_a_stream_that_captures_may_not_be_asked_for_in_hip() {
+fn an_event_of_a_capturing_stream_may_not_be_queried_in_hip() {
     for (api, lax, expected) in [
         (Api::Hip, false, Err(907)),
         (Api::Hip, true, Ok(())),
@@ -210,9 +210,9 @@ fn an_event_of_a_stream_that_captures_may_not_be_asked_for_in_hip() {
     }
 }
 
-/// Whether the second of two writes in one capture waits for the first.
+/// Of two writes in one capture, the second waits for the first if it is ordered after it.
 #[test]
-fn what_a_stream_captures_can_be_put_behind_what_another_one_has_captured() {
+fn captured_work_can_be_ordered_after_that_of_another_stream() {
     for api in BOTH {
         for joined in [true, false] {
             let sim = Sim::new(1);
@@ -236,7 +236,7 @@ fn what_a_stream_captures_can_be_put_behind_what_another_one_has_captured() {
 }
 
 #[test]
-fn a_capture_is_put_behind_nothing_of_another_one() {
+fn captures_cannot_be_ordered_after_each_other() {
     for api in BOTH {
         let sim = Sim::new(1);
         let driver = sim.driver(api);

@@ -1,11 +1,11 @@
-//! Contexts and devices: what is current on which thread, and what may cross from one to another.
+//! Contexts and devices: what is current on each thread, and what can be used from another context.
 
 use crate::simulator::{Api, BOTH, Driver, LEGACY, Sim, answer_of};
 
 type Call<'a> = &'a (dyn Fn(Driver) -> Result<(), i32> + Sync);
 
 #[test]
-fn what_needs_a_context_gives_201_without_one() {
+fn calls_that_need_a_context_return_201_without_one() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let stream = cuda.non_blocking();
@@ -58,7 +58,7 @@ fn an_event_is_recorded_in_its_own_context_and_waited_for_in_any() {
         Err(400),
         "which is another legacy stream"
     );
-    // A handle says which context it belongs to, whatever is current.
+    // A handle determines its context, whatever is current.
     assert_eq!(cuda.record(event, here), Ok(()));
     assert_eq!(cuda.context_of(here), Ok(first));
     assert_eq!(cuda.context_of(LEGACY), Ok(second));
@@ -90,7 +90,7 @@ fn legacy_streams_of_two_contexts_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn synchronizing_a_context_says_nothing_of_another() {
+fn synchronizing_a_context_does_not_order_another() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc_managed(8);
@@ -105,7 +105,7 @@ fn synchronizing_a_context_says_nothing_of_another() {
 fn a_primary_context_lasts_as_long_as_it_is_retained() {
     let sim = Sim::new(2);
     let cuda = sim.cuda();
-    // Another test may have kept it.
+    // Another test may have retained it.
     while cuda.release(1).is_ok() {}
     let context = cuda.retain(1).unwrap();
     assert_eq!(cuda.retain(1), Ok(context));
@@ -113,7 +113,7 @@ fn a_primary_context_lasts_as_long_as_it_is_retained() {
     cuda.non_blocking();
     cuda.event();
     cuda.alloc(8);
-    // "Not associated with any CUDA context."
+    // An error of CUDA: "Not associated with any CUDA context."
     cuda.alloc_async(8, LEGACY);
     assert_eq!(cuda.release(1), Ok(()));
     assert_eq!((sim.live(0), sim.live(1), sim.live(2)), (1, 2, 1));
@@ -137,14 +137,14 @@ fn hip_has_a_current_device_for_each_thread() {
     assert_eq!(hip.set_device(1), Ok(()));
     let elsewhere = std::thread::scope(|scope| scope.spawn(|| hip.device()).join());
     assert_eq!((hip.device(), elsewhere.unwrap()), (Ok(1), Ok(0)));
-    // The other device's work is not waited for.
+    // This does not wait for the work of the other device.
     assert_eq!(hip.synchronize(), Ok(()));
     sim.host_read(memory, 8);
     sim.assert_one_fault(&["race"]);
 }
 
 #[test]
-fn a_machine_without_devices_says_so() {
+fn a_machine_without_devices_returns_100() {
     let sim = Sim::new(0);
     assert_eq!(
         (answer_of("cuInit", 1), answer_of("hipInit", 1)),

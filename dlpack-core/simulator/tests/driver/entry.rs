@@ -1,4 +1,4 @@
-//! What all entry points have in common: they are there, they fail on request, they are counted, they can be held.
+//! Properties of all entry points: they exist, fail on request, are counted, and can be held.
 
 use crate::simulator::{Api, BOTH, Sim, answer_of, error_name};
 
@@ -27,7 +27,7 @@ fn every_entry_point_fails_on_request_and_does_nothing_then() {
     for (name, arguments) in all {
         let sim = Sim::new(1);
         sim.fail(name, 1, 719);
-        // Failing, it does not look at the nonsense that it gets.
+        // A call that fails on request does not read its invalid arguments.
         assert_eq!(answer_of(name, arguments), 719, "{name}");
         assert_eq!(sim.call_names(), [name]);
         sim.assert_clean();
@@ -87,7 +87,7 @@ fn codes_have_names() {
 }
 
 #[test]
-fn calls_are_written_down_with_streams_and_events() {
+fn calls_are_recorded_with_streams_and_events() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let stream = cuda.non_blocking();
@@ -130,7 +130,7 @@ fn a_call_that_waits_can_be_held_and_others_go_on() {
                     }
                 });
                 sim.until_holding();
-                // Neither the lock nor the other calls are held, and only one call is.
+                // Neither the lock nor other calls are held.
                 driver.record(event, stream).unwrap();
                 driver.synchronize_stream(stream).unwrap();
                 assert!(!held.is_finished());
@@ -143,7 +143,7 @@ fn a_call_that_waits_can_be_held_and_others_go_on() {
 }
 
 #[test]
-fn nothing_but_what_waits_is_held() {
+fn only_calls_that_wait_are_held() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let stream = cuda.non_blocking();
@@ -175,7 +175,7 @@ fn a_reset_begins_a_new_world() {
         (0, 0, 0)
     );
     assert_eq!((sim.live(0), sim.live(1), sim.live(2)), (0, 0, 0));
-    // The primary context was never released, so it is still the one that this process has.
+    // The primary context was never released, so the process still has the same one.
     cuda.set_current(context).unwrap();
     let new = [cuda.non_blocking(), cuda.event()];
     assert!(!new.contains(&stream) && !new.contains(&event), "{new:?}");

@@ -1,4 +1,4 @@
-//! What the simulator says about programs of which we know what a real driver would do with them.
+//! The simulator, with programs whose result on a real driver is known.
 
 mod capture;
 mod context;

@@ -1,9 +1,9 @@
-//! Allocating, freeing, copying.
+//! Allocations, frees and copies.
 
 use crate::simulator::{ALLOCATIONS, Api, BOTH, Sim};
 
 #[test]
-fn a_free_in_stream_order_races_with_what_it_does_not_wait_for() {
+fn a_free_in_stream_order_races_with_unordered_work() {
     for api in BOTH {
         for waits in [false, true] {
             let sim = Sim::new(1);
@@ -26,7 +26,7 @@ fn a_free_in_stream_order_races_with_what_it_does_not_wait_for() {
 }
 
 #[test]
-fn memory_of_a_stream_is_not_there_for_others_before_they_wait() {
+fn memory_of_a_stream_needs_a_wait_on_other_streams() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let (here, there) = (cuda.non_blocking(), cuda.non_blocking());
@@ -36,7 +36,7 @@ fn memory_of_a_stream_is_not_there_for_others_before_they_wait() {
 }
 
 #[test]
-fn what_comes_after_a_free_uses_freed_memory() {
+fn an_access_after_a_free_uses_freed_memory() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let stream = cuda.non_blocking();
@@ -49,7 +49,7 @@ fn what_comes_after_a_free_uses_freed_memory() {
 }
 
 #[test]
-fn what_does_not_wait_for_a_free_races_with_it() {
+fn an_access_that_does_not_wait_for_a_free_races() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let (here, there) = (cuda.non_blocking(), cuda.non_blocking());
@@ -149,7 +149,7 @@ fn wrong_frees_are_refused() {
 }
 
 #[test]
-fn memory_beyond_a_block_is_not_there() {
+fn an_access_beyond_a_block_is_a_fault() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc(8);
@@ -174,7 +174,7 @@ fn copies_move_their_bytes_and_count_as_accesses() {
         sim.assert_clean();
         let other = driver.non_blocking();
         assert_eq!(driver.copy_on_device(first, second, 4, other), Ok(()));
-        // It writes what the first copy wrote and the second read, and reads what the second wrote: on one stream each.
+        // This write races with the first copy, and with the read of the second: each ran on another stream.
         assert_eq!(sim.faults().len(), 2, "{:?}", sim.faults());
         let mut back = [0; 4];
         assert_eq!(driver.copy_to_host(&mut back, second, stream), Ok(()));
@@ -183,7 +183,7 @@ fn copies_move_their_bytes_and_count_as_accesses() {
 }
 
 #[test]
-fn a_copy_to_the_host_is_there_when_the_host_has_waited() {
+fn a_copy_to_the_host_is_complete_when_the_host_has_waited() {
     for api in BOTH {
         for (pinned, waits) in [(false, false), (false, true), (true, false), (true, true)] {
             let sim = Sim::new(1);
@@ -212,7 +212,7 @@ fn a_copy_to_the_host_is_there_when_the_host_has_waited() {
 }
 
 #[test]
-fn a_copy_that_returns_when_it_is_done_is_done() {
+fn a_synchronous_copy_is_complete() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc(4);
@@ -225,7 +225,7 @@ fn a_copy_that_returns_when_it_is_done_is_done() {
 }
 
 #[test]
-fn addresses_are_not_used_again() {
+fn addresses_are_not_reused() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let mut seen = Vec::new();

@@ -1,8 +1,8 @@
-//! The two oracles: each notices where the other has a rule wrong.
+//! The two oracles: each notices a wrong rule of the other.
 
 use crate::simulator::{Driver, GLOBAL, LEGACY, Sim};
 
-/// Does a program that is right by this rule alone.
+/// Runs a program that is correct by this rule only.
 fn hangs_on(rule: &str, sim: &Sim, cuda: Driver) {
     let memory = cuda.alloc_managed(8);
     let [one, other] = [cuda.non_blocking(), cuda.non_blocking()];
@@ -69,7 +69,7 @@ fn a_rule_that_one_oracle_has_wrong_is_noticed_by_the_other() {
     }
 }
 
-/// A driver that breaks a capture where it should not, or says that it does.
+/// A driver that wrongly breaks a capture, or reports that it does.
 #[test]
 fn a_code_that_the_second_oracle_does_not_expect_is_noticed() {
     let program = |sim: &Sim| {
@@ -93,7 +93,7 @@ fn a_code_that_the_second_oracle_does_not_expect_is_noticed() {
         let sim = Sim::new(1);
         sim.switch("deaf", true);
         sim.fail(entry, 1, code);
-        // What it comes to is what is looked at.
+        // Only the disagreement matters, not the result.
         let _ = program(&sim);
         let found = sim.disagreements();
         assert_eq!(found.len(), 1, "{entry}: {found:?}");

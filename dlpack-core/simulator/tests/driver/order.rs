@@ -58,13 +58,13 @@ fn work_of_one_stream_is_in_order() {
 }
 
 #[test]
-fn a_wait_takes_the_record_before_it() {
+fn a_wait_refers_to_the_record_before_it() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc(8);
     let (producer, consumer) = (cuda.non_blocking(), cuda.non_blocking());
     let event = cuda.event();
-    // Never recorded: nothing to wait for.
+    // An event that was never recorded is complete.
     assert_eq!(cuda.wait(consumer, event), Ok(()));
     assert_eq!(cuda.synchronize_event(event), Ok(()));
     assert_eq!(cuda.record(event, producer), Ok(()));
@@ -175,7 +175,7 @@ fn handle_2_is_another_stream_on_another_thread() {
     let context = sim.current_context();
     cuda.write(PER_THREAD, memory, 8);
     cuda.write(PER_THREAD, memory, 8);
-    // It is a blocking one.
+    // It is a blocking stream.
     cuda.write(LEGACY, memory, 8);
     cuda.write(PER_THREAD, memory, 8);
     sim.assert_clean();
@@ -189,7 +189,7 @@ fn handle_2_is_another_stream_on_another_thread() {
 }
 
 #[test]
-fn work_waits_for_what_its_thread_has_done() {
+fn work_waits_for_earlier_accesses_of_its_thread() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc_managed(8);
@@ -235,7 +235,7 @@ fn the_host_waits_by_stream_event_context_and_query() {
 }
 
 #[test]
-fn synchronizing_one_stream_says_nothing_of_another() {
+fn synchronizing_one_stream_does_not_order_another() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc_managed(8);
@@ -247,7 +247,7 @@ fn synchronizing_one_stream_says_nothing_of_another() {
 }
 
 #[test]
-fn threads_of_the_host_race_unless_they_are_said_to_have_waited() {
+fn host_threads_race_unless_the_test_reports_their_synchronization() {
     for waited in [false, true] {
         let sim = Sim::new(1);
         let cuda = sim.cuda();
@@ -270,7 +270,7 @@ fn threads_of_the_host_race_unless_they_are_said_to_have_waited() {
 }
 
 #[test]
-fn a_stream_that_is_destroyed_goes_on_but_its_handle_is_dead() {
+fn a_destroyed_stream_finishes_its_work_but_its_handle_is_invalid() {
     for api in BOTH {
         let sim = Sim::new(1);
         let driver = sim.driver(api);
@@ -282,7 +282,7 @@ fn a_stream_that_is_destroyed_goes_on_but_its_handle_is_dead() {
         assert_eq!(sim.live(2), 0);
         assert_eq!(driver.synchronize_stream(stream), Err(400));
         sim.assert_one_fault(&["use of a destroyed stream"]);
-        // The whole device still knows the work.
+        // Synchronizing the device includes the work of the destroyed stream.
         assert_eq!(driver.synchronize(), Ok(()));
         sim.host_read(memory, 8);
         assert_eq!(sim.faults().len(), 1);
@@ -290,7 +290,7 @@ fn a_stream_that_is_destroyed_goes_on_but_its_handle_is_dead() {
 }
 
 #[test]
-fn recording_a_context_takes_all_its_streams() {
+fn recording_a_context_includes_all_its_streams() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let memory = cuda.alloc(8);
@@ -309,7 +309,7 @@ fn recording_a_context_takes_all_its_streams() {
 }
 
 #[test]
-fn flags_of_an_event_say_what_it_is_good_for() {
+fn flags_of_an_event_limit_its_use() {
     let sim = Sim::new(1);
     let cuda = sim.cuda();
     let stream = cuda.non_blocking();

@@ -1,4 +1,4 @@
-//! Stream capture: what it forbids, to whom, and how it ends then.
+//! Stream capture: which calls it forbids on which threads, and how it ends then.
 
 use crate::simulator::{Api, BOTH, GLOBAL, LEGACY, PER_THREAD, RELAXED, Sim, THREAD_LOCAL};
 
@@ -65,7 +65,7 @@ fn the_host_cannot_wait_for_what_is_captured() {
             let event = driver.event();
             assert_eq!(driver.begin_capture(stream, RELAXED), Ok(()));
             assert_eq!(driver.record(event, stream), Ok(()));
-            // Not even a relaxed thread.
+            // A relaxed mode does not allow it either.
             assert_eq!(driver.exchange_mode(RELAXED), Ok(GLOBAL));
             let refused = match how {
                 0 => (driver.synchronize_stream(stream), 900),
@@ -129,7 +129,11 @@ fn the_legacy_stream_cannot_be_used_beside_a_blocking_capture() {
                 (Ok(0), Ok(()))
             };
             assert_eq!(driver.is_capturing(0), asked);
-            assert_eq!(driver.is_capturing(stream), Ok(1), "asking changes nothing");
+            assert_eq!(
+                driver.is_capturing(stream),
+                Ok(1),
+                "request_on changes nothing"
+            );
             assert_eq!(driver.kernel(0, memory, 4, true), used);
             assert_eq!(driver.end_capture(stream).is_ok(), !blocking);
         }
@@ -158,7 +162,7 @@ fn the_legacy_stream_joins_no_capture() {
 
 #[test]
 fn unsafe_calls_are_refused_by_the_modes_of_captures_and_threads() {
-    // The capture's mode, the mode of the thread that calls, whether the same thread captures; is the call refused?
+    // The mode of the capture, the mode of the calling thread, whether that thread captures; and whether the call is refused.
     let cases = [
         (GLOBAL, GLOBAL, true, true),
         (GLOBAL, GLOBAL, false, true),

@@ -1,4 +1,4 @@
-//! Which copy of a driver core takes where there are several, and what it does where there is a driver and yet none.
+//! Which copy of a driver core uses if there are several, and what it does without devices.
 #![expect(
     unsafe_code,
     reason = "opens libraries, and lends memory by its address"
@@ -14,21 +14,21 @@ use libloading::Library;
 
 use crate::memory::{BYTES, Blocks, Kind, World};
 use crate::simulator::{Api, Sim, library_path};
-use crate::{CODE, Owner, said};
+use crate::{CODE, Owner, handle_of};
 
-/// The folder in which a process of its own finds two copies.
+/// The folder in which the child process finds two copies.
 const COPIES: &str = "DLPACK_TEST_COPIES";
-/// Core looks for the first one first.
+/// Core looks for the first name first.
 const NAMES: [&str; 2] = ["libamdhip64.so", "libamdhip64.so.6"];
 
-/// One test, in a process of its own.
+/// Runs one test in a child process.
 fn alone(program: &Path, test: &str) -> Command {
     let mut command = Command::new(program);
     command.args(["--exact", test, "--nocapture"]);
     command
 }
 
-/// Two copies of a runtime do not know each other's streams.
+/// Two copies of a run-time library do not know each other's streams, so core must use the one that the program uses.
 #[test]
 fn the_copy_that_the_program_has_loaded_is_taken() {
     let test = std::env::current_exe().expect("a test knows its own file");
@@ -53,12 +53,12 @@ fn in_a_process_with_two_copies() {
     let Some(folder) = std::env::var_os(COPIES).map(PathBuf::from) else {
         return;
     };
-    // SAFETY: the library's initialization is that of Rust's standard library.
+    // SAFETY: the initialiser of the library is that of Rust's standard library.
     let open = |name: &str| unsafe { Library::new(folder.join(name)) }.unwrap();
     let loaded = open(NAMES[1]);
     assert_eq!(stream::available(Device::rocm(0)), Ok(()));
     let calls = |library: &Library| {
-        // SAFETY: the types of the simulator's function, which takes null for no place.
+        // SAFETY: these are the types of the simulator's function, which accepts a null buffer.
         let calls = unsafe { library.get::<extern "C" fn(usize, usize) -> usize>(b"sim_calls\0") };
         calls.unwrap()(0, 0)
     };
@@ -66,11 +66,11 @@ fn in_a_process_with_two_copies() {
     assert_eq!(calls(&open(NAMES[0])), 0, "and nothing else");
 }
 
-/// What a process of its own finds.
+/// The case of the child process.
 const CASE: &str = "DLPACK_TEST_DEVICE";
 
 #[test]
-fn a_device_that_is_not_there_or_comes_late_is_no_reason_to_leak_or_to_race() {
+fn a_missing_or_late_device_causes_no_leak_and_no_race() {
     for case in ["none", "late", "twice"] {
         let test = std::env::current_exe().expect("a test knows its own file");
         let output = alone(&test, "loaded::in_a_process_with_such_a_device")
@@ -82,13 +82,13 @@ fn a_device_that_is_not_there_or_comes_late_is_no_reason_to_leak_or_to_race() {
     }
 }
 
-/// Memory that nobody touches.
+/// Memory that is not accessed.
 struct Bare(Arc<AtomicUsize>, [u8; BYTES]);
 
 impl DLPack for Bare {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         let start = self.1.as_ptr().cast_mut();
-        // SAFETY: so many bytes are there, and no device reads them.
+        // SAFETY: the bytes exist, and no device reads them.
         let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES, Device::cuda(0)) };
         Parts::new().describe(loan)
     }
@@ -100,7 +100,7 @@ impl Drop for Bare {
     }
 }
 
-fn asking(stream: i64) -> ExportRequest {
+fn request_on(stream: i64) -> ExportRequest {
     ExportRequest {
         stream: Some(stream),
         ..ExportRequest::versioned()
@@ -110,19 +110,19 @@ fn asking(stream: i64) -> ExportRequest {
 #[test]
 fn in_a_process_with_such_a_device() {
     match std::env::var(CASE).as_deref() {
-        // Nothing was ever queued there.
+        // No work was ever queued on this device.
         Ok("none") => {
             let _sim = Sim::new(0);
             let drops = Arc::<AtomicUsize>::default();
             let bare = Bare(Arc::clone(&drops), [0; BYTES]);
             drop(
-                bare.into_dlpack_with(&asking(-1))
+                bare.into_dlpack_with(&request_on(-1))
                     .expect("no driver is needed"),
             );
             assert_eq!(drops.load(Ordering::SeqCst), 1);
         }
-        // The consumer finds the driver and uses the tensor, though core's first attempt to start the driver fails. "twice":
-        // so does the second one, when the tensor is dropped, and core cannot tell then whether it is still read.
+        // The consumer uses the driver, although core's first attempt to initialise it fails. With "twice" the second attempt, at
+        // the drop, fails too, so core cannot know then whether the tensor is still read.
         Ok(case @ ("late" | "twice")) => {
             let world = World::new(Api::Cuda);
             let consumer = world.lane(world.first, Blocks::No);
@@ -131,7 +131,7 @@ fn in_a_process_with_such_a_device() {
                 driver: world.driver,
                 kind: Kind::CudaHost,
                 address: world.alloc(Kind::CudaHost),
-                said: None,
+                named_stream: None,
                 freed_on: consumer,
                 written: None,
                 immediate: false,
@@ -141,7 +141,7 @@ fn in_a_process_with_such_a_device() {
             world.sim.fail("cuInit", 1, CODE);
             let number = i64::try_from(consumer.handle).expect("a handle is no large number");
             let tensor = owner
-                .into_dlpack_with(&asking(number))
+                .into_dlpack_with(&request_on(number))
                 .expect("nothing is pending");
             world.read(consumer, address);
             if case == "twice" {
@@ -157,16 +157,16 @@ fn in_a_process_with_such_a_device() {
     }
 }
 
-/// Says that the driver has only the older question for a stream's context, as that of CUDA 12.4, which cannot answer for a
-/// stream of a green context.
+/// Set if the driver has only the older function for the context of a stream, as CUDA 12.4, which fails for streams of green
+/// contexts.
 const OLDER: &str = "DLPACK_TEST_OLDER";
 
 #[test]
-fn streams_of_green_contexts_are_ordered_where_their_context_cannot_be_asked() {
+fn streams_of_green_contexts_are_ordered_without_a_query_of_their_context() {
     let test = std::env::current_exe().expect("a test knows its own file");
     let folder = test.with_extension(format!("older-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    // The simulator is looked for beside the test.
+    // The simulator must be in the folder of the test.
     let (moved, path) = (folder.join("test"), library_path());
     std::fs::copy(&test, &moved).unwrap();
     let mut library = std::fs::read(&path).unwrap();
@@ -179,7 +179,7 @@ fn streams_of_green_contexts_are_ordered_where_their_context_cannot_be_asked() {
         library[at..][..other.len()].copy_from_slice(other);
     }
     std::fs::write(folder.join(path.file_name().unwrap()), library).unwrap();
-    let output = alone(&moved, "loaded::in_a_process_with_the_older_question")
+    let output = alone(&moved, "loaded::in_a_process_with_the_older_query")
         .env(OLDER, "yes")
         .output()
         .expect("a test can be started");
@@ -189,7 +189,7 @@ fn streams_of_green_contexts_are_ordered_where_their_context_cannot_be_asked() {
 }
 
 #[test]
-fn in_a_process_with_the_older_question() {
+fn in_a_process_with_the_older_query() {
     if std::env::var_os(OLDER).is_none() {
         return;
     }
@@ -201,7 +201,7 @@ fn in_a_process_with_the_older_question() {
         driver: world.driver,
         kind: Kind::Cuda,
         address: world.alloc(Kind::Cuda),
-        said: Some(said(producer)),
+        named_stream: Some(handle_of(producer)),
         freed_on: producer,
         written: None,
         immediate: false,
@@ -212,7 +212,7 @@ fn in_a_process_with_the_older_question() {
     world.sim.forget_calls();
     let number = i64::try_from(consumer.handle).expect("a handle is no large number");
     let tensor = owner
-        .into_dlpack_with(&asking(number))
+        .into_dlpack_with(&request_on(number))
         .expect("it is ordered");
     let names = world.sim.call_names();
     assert!(

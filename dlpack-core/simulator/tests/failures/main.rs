@@ -1,5 +1,5 @@
-//! Each call that core makes of a driver fails in turn: an error that names it, or what is promised instead, and never
-//! a double drop, a leak, an early free or another current context. What comes next works. So does each allocation.
+//! Each driver call of core fails in turn, and so does each allocation. The result is an error that names the call, or the
+//! documented fallback; and never a double drop, a leak, an early free or another current context. The next operation succeeds.
 #![cfg(target_os = "linux")]
 
 #[path = "../../../tests/allocator/mod.rs"]
@@ -20,30 +20,30 @@ use dlpack_core::{DLPack, Device, Error, ExportRequest, StreamHandle};
 use memory::{Blocks, Kind, Lane, Log, Owner, World};
 use simulator::{ALLOCATIONS, Api, BOTH, EVENTS, GLOBAL, RELAXED, USER_OBJECTS};
 
-/// What is done with a tensor: each way through core once.
+/// What is done with a tensor: one variant for each way through core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
-    /// By an event, and freed behind all work.
+    /// Ordered by an event, and freed after all work.
     Event,
-    /// The same, and the driver cannot record a context.
+    /// Ordered by an event, with a driver that cannot record a context.
     EventAndSynchronize,
-    /// By an event, and freed behind the default stream.
+    /// Ordered by an event, and freed after the default stream.
     Legacy,
-    /// Nothing to order, and the host is the next user.
+    /// Nothing to order, and the host uses the memory next.
     Same,
     /// The host waits.
     Host,
-    /// The host waits at the end.
+    /// The host waits before the free.
     HostAtTheEnd,
-    /// The same for work on the default stream.
+    /// The host waits before the free, for work on the default stream.
     HostBehindLegacy,
-    /// Into a capture.
+    /// The consumer captures.
     Captured,
-    /// Inside of one.
+    /// Producer and consumer are in one capture.
     Joined,
-    /// Freed at once.
+    /// Freed without waiting.
     Immediate,
-    /// Nobody is ordered.
+    /// The consumer requests no order.
     Unordered,
     CopyToHost,
     CopyOnDevice,
@@ -69,7 +69,7 @@ const WAYS: [Way; 15] = [
     Way::CopyOnDeviceWithoutPools,
 ];
 
-/// When the call fails.
+/// The operation in which the call fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Export,
@@ -91,7 +91,7 @@ impl Way {
         }
     }
 
-    /// The consumer's stream, none for the host, and its request.
+    /// The consumer's stream (`None` for the host), and its request.
     fn consumer(self, world: &World, producer: Lane) -> (Option<Lane>, ExportRequest) {
         let number = |lane: Lane| i64::try_from(lane.handle).ok();
         let legacy = world.lane(world.first, Blocks::Legacy);
@@ -122,13 +122,13 @@ impl Way {
     }
 }
 
-#[expect(unsafe_code, reason = "a handle is a promise")]
-fn said(lane: Lane) -> StreamHandle {
+#[expect(unsafe_code, reason = "`from_raw` requires that the stream lives")]
+fn handle_of(lane: Lane) -> StreamHandle {
     // SAFETY: no stream is destroyed here.
     unsafe { StreamHandle::from_raw(lane.handle) }
 }
 
-/// Where a call is to fail: the entry point, which of its calls, and when.
+/// Which call fails: the entry point, the number of the call, and the operation.
 #[derive(Clone, Copy, Debug)]
 struct Failure {
     entry: &'static str,
@@ -138,11 +138,11 @@ struct Failure {
 
 const CODE: i32 = 719;
 
-/// Stands for an allocation, from which on there is no memory.
+/// A name for allocations: from the given one on, all fail.
 const MEMORY: &str = "memory";
 
-/// Does it all, with or without a failure. `None` if the call was not reached.
-fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
+/// Exports, uses and drops a tensor, with or without a failure. `None` if the failing call was not reached.
+fn play(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
     let sim = &world.sim;
     let kind = way.kind(world.driver.api);
     for switch in ["no-ctx-record-event", "no-stream-ids"] {
@@ -158,7 +158,7 @@ fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
         driver: world.driver,
         kind,
         address,
-        said: Some(said(producer)),
+        named_stream: Some(handle_of(producer)),
         freed_on: producer,
         written: Some(written),
         immediate: way == Way::Immediate,
@@ -222,10 +222,10 @@ fn go(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
     }
     let (_, collected) = failing(world, at(Phase::Collect), dlpack_core::stream::collect);
     reached |= collected;
-    // Whatever was kept is freed when somebody looks after it.
+    // `collect` frees everything that was kept.
     assert_eq!(dlpack_core::stream::collect(), 0);
     release();
-    // What somebody may read is neither freed nor kept for later where there is no memory for that.
+    // Without memory for the record of an owner that may still be read, that owner is neither freed nor kept for later.
     let no_memory = failure.is_some_and(|failure| reached && failure.entry == MEMORY);
     let leaked = no_memory && log.drops() == 0;
     assert_eq!(
@@ -251,7 +251,7 @@ fn release() {
     unsafe { dlpack_core::stream::release_captured() };
 }
 
-/// Does something while the call fails; whether it was made.
+/// Runs `body` while the call fails. Returns whether the call was made.
 fn failing<T>(world: &World, failure: Option<Failure>, body: impl FnOnce() -> T) -> (T, bool) {
     let sim = &world.sim;
     world.enter(world.second);
@@ -263,7 +263,7 @@ fn failing<T>(world: &World, failure: Option<Failure>, body: impl FnOnce() -> T)
     {
         let refused = REFUSED.get();
         let done = with_budget(usize::try_from(nth - 1).expect("a small number"), body);
-        // The first is for the place of the value, which is dropped before it says where its memory lies.
+        // If the first allocation fails, the value is dropped before core knows the context of its memory.
         assert!(nth == 1 || world.current() == before, "{nth}");
         world.enter(world.first);
         return (done, REFUSED.get() > refused);
@@ -280,7 +280,7 @@ fn failing<T>(world: &World, failure: Option<Failure>, body: impl FnOnce() -> T)
         reached = count >= usize::try_from(failure.nth).expect("a small number");
     }
     let entry = failure.map_or("", |failure| failure.entry);
-    // Where the driver refuses to go back there is nothing to be done.
+    // If the driver refuses to restore the context, core cannot restore it.
     if !["cuCtxSetCurrent", "hipSetDevice"].contains(&entry) {
         assert_eq!(world.current(), before, "{entry}");
     }
@@ -300,23 +300,23 @@ fn every_call_fails_in_turn() {
             Api::Cuda => "libcuda",
             Api::Hip => "libamdhip64",
         };
-        go(&World::new(api), Way::Event, None);
+        play(&World::new(api), Way::Event, None);
         let entries = ENTRY_POINTS.iter().filter(|(name, _, _)| *name == library);
         for entry in entries.map(|&(_, entry, _)| entry).chain([MEMORY]) {
             let mut seen = false;
-            // An owner for which there is no block is dropped as it is, and would free its memory in the capture.
+            // An owner without a block is dropped at once, and would free its memory in the capture.
             let possible = |way: &Way| (*way, entry) != (Way::Joined, MEMORY);
             for way in WAYS.into_iter().filter(possible) {
                 for phase in [Phase::Export, Phase::Drop, Phase::Collect] {
                     for nth in 1.. {
                         let world = World::new(api);
                         let failure = Failure { entry, nth, phase };
-                        if go(&world, way, Some(failure)).is_none() {
+                        if play(&world, way, Some(failure)).is_none() {
                             break;
                         }
                         (seen, count) = (true, count + 1);
-                        // And what comes next works.
-                        go(&world, way, None);
+                        // The next operation succeeds.
+                        play(&world, way, None);
                         let events = i32::from(entry.contains("EventDestroy"));
                         let mut left = (world.sim.live(EVENTS), world.sim.live(ALLOCATIONS));
                         assert_eq!(world.sim.live(USER_OBJECTS), 0, "{way:?} {entry} {nth}");
@@ -344,8 +344,8 @@ fn every_call_fails_in_turn() {
         wrong.len(),
         wrong.join("\n")
     );
-    // These are called once in a process, and not at all where they have failed; or only where contexts beside the
-    // primary one are used, or behind another failure.
+    // These are called once in a process, not at all after they failed, only with contexts other than the primary one, or only
+    // after another failure.
     let once = [
         "cuInit",
         "cuEventDestroy_v2",

@@ -1,4 +1,4 @@
-//! What core calls once in a process.
+//! Failures of driver calls that core makes once in a process.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use dlpack_core::{DLPack, Error, ExportRequest, Managed};
 use crate::allocator::with_budget;
 use crate::memory::{Blocks, Log, Owner, World};
 use crate::simulator::{ALLOCATIONS, Api, EVENTS};
-use crate::{CODE, Way, said};
+use crate::{CODE, Way, handle_of};
 
-/// What a process of its own makes fail.
+/// The call that fails in the child process.
 const CASE: &str = "DLPACK_TEST_CASE";
 
 #[test]
-fn what_is_called_once_in_a_process_fails() {
+fn calls_that_are_made_once_in_a_process_fail() {
     for entry in [
         "cuInit",
         "hipInit",
@@ -58,14 +58,14 @@ fn in_a_process_of_its_own() {
         driver: world.driver,
         kind,
         address,
-        said: Some(said(producer)),
+        named_stream: Some(handle_of(producer)),
         freed_on: producer,
         written: None,
         immediate: false,
         log: Arc::clone(log),
     };
     let request = ExportRequest {
-        // The one that the device's primary context is needed for.
+        // The number of the stream for which the primary context of the device is needed.
         stream: Some(i64::from(api == Api::Cuda)),
         ..ExportRequest::versioned()
     };
@@ -80,13 +80,13 @@ fn in_a_process_of_its_own() {
         let kept = Arc::<Log>::default();
         let reader = Arc::new(new_owner(&kept));
         let read = || reader.to_dlpack_with(&unordered);
-        // For the block, for a sign of life, and for the list of streams.
+        // Allocations of the block, of the liveness flag of the stream, and of the list of streams.
         (0..3).for_each(|budget| no_memory(with_budget(budget, read)));
         let tensor = with_budget(3, read).unwrap();
         drop(reader);
         with_budget(0, || drop(tensor));
-        assert_eq!(kept.drops(), 0, "who reads it cannot be waited for");
-        // For the block, and for the driver.
+        assert_eq!(kept.drops(), 0, "its consumer cannot be awaited");
+        // Allocations of the block and of the driver's table.
         no_memory(with_budget(0, export));
         no_memory(with_budget(1, export));
         assert_eq!(dlpack_core::stream::available(kind.device()), Ok(()));
@@ -96,7 +96,7 @@ fn in_a_process_of_its_own() {
     } else {
         world.sim.fail(&entry, 1, CODE);
         if !entry.ends_with("Init") {
-            // The first time it is the producer's context, which can do without.
+            // The first call is for the producer's context, which is optional.
             world.sim.fail(&entry, 2, CODE);
         }
         let failed = export().unwrap_err();
@@ -104,7 +104,7 @@ fn in_a_process_of_its_own() {
             matches!(&failed, Error::DriverFailed { call, code: CODE, .. } if *call == entry),
             "{failed:?}"
         );
-        // A device may be ready later.
+        // The device may be ready at a later call.
         drop(export().unwrap());
     }
     drop(owner);

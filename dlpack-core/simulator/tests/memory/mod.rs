@@ -1,6 +1,6 @@
-//! Memory of both drivers, the streams that work on it, and an owner that frees it in the order of its stream.
+//! Memory of both drivers, the streams that work on it, and an owner that frees it in stream order.
 #![allow(unsafe_code, reason = "lends memory by its address")]
-#![allow(dead_code, reason = "each test needs a part of it")]
+#![allow(dead_code, reason = "each test uses only some of it")]
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,28 +48,28 @@ impl Kind {
         Device::new(kind, 0)
     }
 
-    /// Whether the processor reads and frees it.
+    /// Whether the CPU reads and frees it.
     pub(crate) fn is_on_host(self) -> bool {
         !matches!(self, Self::Cuda | Self::Rocm)
     }
 
-    /// Whether nothing is pending there unless somebody says so.
+    /// Whether a tensor without a named stream has no pending work.
     pub(crate) fn is_pinned(self) -> bool {
         matches!(self, Self::CudaHost | Self::RocmHost)
     }
 }
 
-/// How a stream stands to the legacy stream of its context.
+/// The relation of a stream to the legacy stream of its context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blocks {
-    /// It is that stream.
+    /// The legacy stream itself.
     Legacy,
     PerThread,
     Yes,
     No,
 }
 
-/// A stream: its handle, and the context (CUDA) or device (HIP) in which the handle has its meaning.
+/// A stream: its handle, and the context (CUDA) or device (HIP) to which the handle belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Lane {
     pub(crate) handle: usize,
@@ -78,7 +78,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Whether the two wait for each other without being told to.
+    /// Whether the driver orders the two without an event.
     pub(crate) fn is_ordered_with(self, other: Self) -> bool {
         let waits = |one: Self| matches!(one.blocks, Blocks::PerThread | Blocks::Yes);
         let legacy = |one: Self| one.blocks == Blocks::Legacy;
@@ -91,12 +91,12 @@ impl Lane {
 pub(crate) struct World {
     pub(crate) sim: Sim,
     pub(crate) driver: Driver,
-    /// The first device, or its primary context.
+    /// The first device (HIP), or its primary context (CUDA).
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// A context beside the primary one; in HIP the first device.
+    /// Another context of the first device; in HIP the first device.
     pub(crate) other: usize,
-    /// A green context of the first device; in HIP the device.
+    /// A green context of the first device; in HIP the first device.
     pub(crate) green: usize,
 }
 
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Does something in another place, and comes back.
+    /// Runs `body` with another context or device current, then restores the current one.
     pub(crate) fn within<T>(&self, place: usize, body: impl FnOnce(Driver) -> T) -> T {
         let before = self.current();
         self.enter(place);
@@ -194,7 +194,7 @@ impl World {
         assert_eq!(self.kernel(lane, address, true), Ok(()));
     }
 
-    /// Writes there, and gives an event for the end of that.
+    /// Writes the memory, and records an event after the write.
     #[track_caller]
     pub(crate) fn write_and_record(&self, lane: Lane, address: usize) -> usize {
         self.write(lane, address);
@@ -205,7 +205,7 @@ impl World {
         })
     }
 
-    /// `later` waits for all that `earlier` has begun.
+    /// Makes `later` wait for all work of `earlier` that is queued now.
     #[track_caller]
     pub(crate) fn order(&self, earlier: Lane, later: Lane) {
         let event = self.within(earlier.place, |driver| {
@@ -227,7 +227,7 @@ pub(crate) fn try_enter(driver: Driver, place: usize) -> Answer {
     }
 }
 
-/// What became of owners.
+/// Records the drops of owners, and failures of their frees.
 #[derive(Default)]
 pub(crate) struct Log {
     drops: AtomicUsize,
@@ -240,25 +240,28 @@ impl Log {
         self.drops.load(Ordering::SeqCst)
     }
 
-    /// From now on its owners free nothing.
+    /// From now on, owners with this log free nothing.
     pub(crate) fn forget(&self) {
         self.forgotten.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn problems(&self) -> Vec<String> {
-        self.problems.lock().expect("nobody panics with it").clone()
+        self.problems
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .clone()
     }
 }
 
-/// An owner of memory, which it frees on a stream, or on the host after using it once more.
+/// An owner of memory, which it frees on a stream, or on the host after a write.
 pub(crate) struct Owner {
     pub(crate) driver: Driver,
     pub(crate) kind: Kind,
     pub(crate) address: usize,
-    /// What it tells of the stream that its data is written on.
-    pub(crate) said: Option<StreamHandle>,
+    /// The stream that it names as the one with its writes.
+    pub(crate) named_stream: Option<StreamHandle>,
     pub(crate) freed_on: Lane,
-    /// After its own work on the memory, which it waits for where the host frees.
+    /// An event after its own writes, for which it waits before the host frees the memory.
     pub(crate) written: Option<usize>,
     pub(crate) immediate: bool,
     pub(crate) log: Arc<Log>,
@@ -267,10 +270,10 @@ pub(crate) struct Owner {
 impl DLPack for Owner {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         let start = core::ptr::with_exposed_provenance_mut::<u8>(self.address);
-        // SAFETY: so many bytes were allocated there, and are freed when `self` is dropped. Who touches them as well is
-        // what these tests are about; the simulator never gives the bytes themselves to anybody else.
+        // SAFETY: the bytes are allocated, and are freed when `self` is dropped. Accesses are only recorded by the simulator,
+        // which checks their order and passes the bytes to no other code.
         let mut loan = unsafe { Loan::from_raw_parts_mut(start, BYTES, self.kind.device()) };
-        if let Some(stream) = self.said {
+        if let Some(stream) = self.named_stream {
             loan = loan.with_stream(stream);
         }
         let mut parts = Parts::new();
@@ -290,13 +293,13 @@ impl Drop for Owner {
         let Self {
             driver, address, ..
         } = *self;
-        // Like cudarc, it leaves its own context behind.
+        // Like cudarc, it leaves its own context current.
         let mut outcome = twice(|| try_enter(driver, self.freed_on.place));
         if self.kind.is_on_host() {
             if let Some(event) = self.written {
                 outcome = outcome.and(twice(|| driver.synchronize_event(event)));
             }
-            // The next user of the memory, for whom it is ordinary memory.
+            // The next user of the memory, to which it is ordinary memory.
             on_host(address, BYTES, true);
             let freed = twice(|| match self.kind {
                 Kind::CudaManaged => driver.free(address),
@@ -307,13 +310,17 @@ impl Drop for Owner {
             outcome = outcome.and(twice(|| driver.free_async(address, self.freed_on.handle)));
         }
         if let Err(code) = outcome {
-            let mut problems = self.log.problems.lock().expect("nobody panics with it");
+            let mut problems = self
+                .log
+                .problems
+                .lock()
+                .expect("no thread panics while it holds the lock");
             problems.push(format!("the owner's free gives {code}"));
         }
     }
 }
 
-/// Where a test makes one call fail, the owner's may be the one.
+/// A test that makes one call fail may hit the owner's own call.
 fn twice(call: impl Fn() -> Answer) -> Answer {
     call().or_else(|_| call())
 }

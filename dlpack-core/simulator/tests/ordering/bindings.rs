@@ -1,4 +1,4 @@
-//! What a binding to another language asks beside exports: which stream is the current one, and for order after an import.
+//! Functions for bindings to other languages: the current stream, and the wait after an import.
 
 use dlpack_core::binding::{current_stream, wait_for_producer};
 use dlpack_core::{DLPack, Managed};
@@ -7,7 +7,7 @@ use crate::memory::{BYTES, Blocks, Kind, World};
 use crate::simulator::Api;
 use crate::tensors::{assert_over, written};
 
-/// XAP-25: of each device the stream of the last export that nobody ordered, for as long as that lives.
+/// XAP-25: the current stream of a device is that of the thread's last unordered export, as long as that export lives.
 #[test]
 fn the_current_stream_is_that_of_the_last_export_that_lives() {
     let world = World::new(Api::Cuda);
@@ -32,16 +32,16 @@ fn the_current_stream_is_that_of_the_last_export_that_lives() {
     }
 }
 
-/// The host waits for the default stream, on which another producer's work is.
+/// The host waits for the default stream, which orders work of another producer.
 #[test]
 #[expect(unsafe_code, reason = "takes over a struct of C")]
-fn an_import_is_settled_before_the_host_reads_it() {
+fn the_host_waits_for_the_producer_of_an_import() {
     let world = World::new(Api::Cuda);
     let legacy = world.lane(world.first, Blocks::Legacy);
     let (owner, log) = written(&world, Kind::CudaManaged, legacy);
     let address = owner.address;
     let foreign = owner.into_dlpack().unwrap().into_raw();
-    // SAFETY: given up right here.
+    // SAFETY: `into_raw` just returned the pointer, and this is its only use.
     let tensor = unsafe { Managed::from_raw(foreign) }.unwrap();
     wait_for_producer(&tensor).unwrap();
     world.sim.host_read(address, BYTES);

@@ -1,4 +1,4 @@
-//! How often a driver is called for a tensor: the table of `spec/stream-calls.md`, which this compares.
+//! The number of driver calls for a tensor, compared with the tables of `spec/stream-calls.md`.
 
 use core::fmt::Write as _;
 use std::path::Path;
@@ -9,9 +9,9 @@ use dlpack_core::{DLPack, ExportRequest};
 use crate::cells::Abilities;
 use crate::memory::{Blocks, Kind, Lane, World};
 use crate::simulator::{Api, EVENTS};
-use crate::tensors::{asking, device_memory, number, written};
+use crate::tensors::{device_memory, number, request_on, written};
 
-/// Whose streams they are, in words.
+/// The producer's and the consumer's stream, in words.
 const PAIRS: [(&str, &str); 8] = [
     ("default", "default"),
     ("a stream", "the same"),
@@ -23,12 +23,12 @@ const PAIRS: [(&str, &str); 8] = [
     ("a stream", "another, with a copy"),
 ];
 
-/// Calls of core, for one tensor: at the export, at the drop, and later.
+/// Calls of core for one tensor: at the export, at the drop, and later.
 fn count(api: Api, driver: Abilities, pair: (&str, &str)) -> (usize, usize, usize) {
     let world = World::new(api);
     driver.set(&world);
     let (producer, request) = parties(&world, pair);
-    // Everything is known that is asked once.
+    // A first turn, after which core knows all that it queries once.
     turn(&world, producer, &request);
     let collect = || free_all(&world);
     let calls = |(exported, dropped): (Vec<String>, Vec<String>)| (exported.len(), dropped.len());
@@ -46,7 +46,7 @@ fn count(api: Api, driver: Abilities, pair: (&str, &str)) -> (usize, usize, usiz
     (exported, dropped, later.div_ceil(TURNS))
 }
 
-/// Drops all owners, and counts the calls for that.
+/// Drops all owners, and returns the number of calls for that.
 fn free_all(world: &World) -> usize {
     for place in [world.first, world.second, world.other] {
         let waited = world.within(place, |driver| driver.synchronize());
@@ -57,7 +57,7 @@ fn free_all(world: &World) -> usize {
     world.sim.calls().len()
 }
 
-/// The producer's stream, and what the consumer requests.
+/// The producer's stream, and the consumer's request.
 fn parties(world: &World, pair: (&str, &str)) -> (Lane, ExportRequest) {
     let stream = || world.lane(world.first, Blocks::No);
     let default = world.lane(world.first, Blocks::Legacy);
@@ -73,7 +73,7 @@ fn parties(world: &World, pair: (&str, &str)) -> (Lane, ExportRequest) {
     };
     let request = ExportRequest {
         copy: pair.1.contains("copy").then_some(true),
-        ..asking(match pair.1 {
+        ..request_on(match pair.1 {
             "default" => None,
             "unknown (-1)" => Some(-1),
             _ => number(consumer),
@@ -84,10 +84,10 @@ fn parties(world: &World, pair: (&str, &str)) -> (Lane, ExportRequest) {
 
 const TURNS: usize = 50;
 
-/// Exports a tensor and drops it, and calls nothing but what core calls.
+/// Exports a tensor and drops it, with no calls other than core's.
 fn turn(world: &World, producer: Lane, request: &ExportRequest) -> (Vec<String>, Vec<String>) {
     let (owner, log) = written(world, device_memory(world.driver.api), producer);
-    // It stays, and so it calls nothing itself.
+    // The owner itself calls nothing.
     log.forget();
     world.sim.forget_calls();
     let tensor = owner.into_dlpack_with(request).expect("it can be exported");
@@ -97,7 +97,7 @@ fn turn(world: &World, producer: Lane, request: &ExportRequest) -> (Vec<String>,
     (exported, world.sim.calls())
 }
 
-/// A table for each driver.
+/// One table for each driver.
 fn tables() -> String {
     let mut text = String::from(HEAD);
     for (title, api, driver) in [
@@ -161,9 +161,9 @@ fn list(api: Api, driver: Abilities, pair: (&str, &str)) -> (Vec<String>, Vec<St
     turn(&world, producer, &request)
 }
 
-/// What PyTorch and CuPy make are four: an event is created, recorded, waited for and destroyed. Here the event is one of an earlier
-/// export, and the others ask what those libraries do not: which context is current, whether either stream captures, and by which
-/// ID a later export finds the consumer's stream again.
+/// PyTorch and CuPy make four calls: they create, record, await and destroy an event. Core reuses the event of an earlier export,
+/// and makes queries that those libraries do not make: which context is current, whether either stream captures, and the ID by
+/// which a later export recognizes the consumer's stream.
 #[test]
 fn an_export_between_two_streams_makes_six_calls() {
     let (exported, dropped) = list(Api::Cuda, Abilities::Quick, ("a stream", "another"));
@@ -199,14 +199,14 @@ fn no_export_makes_a_query_twice() {
     }
 }
 
-/// A stream of a context that the program made refuses the event of the primary context, and is then asked where it is. A
-/// program that works in that context pays no refusal.
+/// A stream of a context that the program made refuses the event of the primary context, and is then queried for its context. A
+/// program that works in that context causes no refusal.
 #[test]
 fn an_event_of_another_context_is_refused_once() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.other, Blocks::No);
     let consumer = world.lane(world.first, Blocks::No);
-    let request = asking(number(consumer));
+    let request = request_on(number(consumer));
     for (place, records) in [(world.first, 2), (world.other, 1)] {
         world.enter(place);
         turn(&world, producer, &request);
@@ -221,24 +221,24 @@ fn an_event_of_another_context_is_refused_once() {
         };
         assert_eq!(count("cuEventRecord"), records, "{exported:?}");
         assert_eq!(count("cuStreamWaitEvent"), 1, "{exported:?}");
-        // The event that was refused is used again.
+        // The refused event is reused.
         assert_eq!(spare_events(false), 1, "{exported:?}");
     }
     free_all(&world);
     world.sim.assert_clean();
 }
 
-/// An event whose record failed is destroyed, since its state is not known.
+/// An event whose record failed is destroyed, because its state is unknown.
 #[test]
 fn an_event_that_fails_is_not_used_again() {
     let world = World::new(Api::Cuda);
     let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
-    let request = asking(number(consumer));
+    let request = request_on(number(consumer));
     turn(&world, producer, &request);
     assert_eq!(spare_events(false), 1);
     world.sim.fail("cuEventRecord", 2, 719);
     let (owner, _) = written(&world, device_memory(Api::Cuda), producer);
-    // The first record is the owner's own.
+    // The first record is that of the test's owner.
     world.sim.fail("cuEventRecord", 1, 719);
     assert!(owner.into_dlpack_with(&request).is_err());
     world.sim.fail("cuEventRecord", 0, 0);
@@ -250,8 +250,8 @@ fn an_event_that_fails_is_not_used_again() {
 fn an_event_that_fails_to_record_a_context_is_not_used_again() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::No);
-    turn(&world, producer, &asking(Some(-1)));
-    // It is tried twice.
+    turn(&world, producer, &request_on(Some(-1)));
+    // The record is tried twice.
     world.sim.fail("cuCtxRecordEvent", 1, 719);
     world.sim.fail("cuCtxRecordEvent", 2, 719);
     assert_eq!(collect(), 1);
@@ -260,20 +260,20 @@ fn an_event_that_fails_to_record_a_context_is_not_used_again() {
     assert_eq!((spare_events(false), world.sim.live(EVENTS)), (1, 0));
 }
 
-/// Memory without pending work makes no consumer wait, but it names the stream: what waits for that stream is recorded, in the
-/// context of the stream.
+/// Memory without pending work makes no consumer wait. But its export names a stream, so owners that wait for that stream are
+/// recorded, in the context of the stream.
 #[test]
 fn memory_without_work_names_its_consumers_stream() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::No);
     for place in [world.first, world.second] {
         let consumer = world.lane(place, Blocks::No);
-        let request = asking(number(consumer));
+        let request = request_on(number(consumer));
         turn(&world, producer, &request);
         assert_eq!(retained().open, 1);
         let (mut pinned, log) = written(&world, Kind::CudaHost, producer);
         log.forget();
-        pinned.said = None;
+        pinned.named_stream = None;
         drop(pinned.into_dlpack_with(&request).unwrap());
         assert_eq!(
             retained().open,
@@ -292,19 +292,23 @@ fn events_of_other_contexts_are_destroyed() {
     world.enter(world.other);
     let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
     log.forget();
-    drop(owner.into_dlpack_with(&asking(number(consumer))).unwrap());
+    drop(
+        owner
+            .into_dlpack_with(&request_on(number(consumer)))
+            .unwrap(),
+    );
     assert_eq!((spare_events(false), world.sim.live(EVENTS)), (0, 0));
     free_all(&world);
 }
 
-/// Threads that export at the same time use different events, and no more than a few are kept.
+/// Threads that export at the same time use different events, and only a few events are kept.
 #[test]
 fn unused_events_are_few() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::No);
     world.sim.switch("slow", true);
-    let request = asking(None);
-    // Each waits for an event of its own.
+    let request = request_on(None);
+    // Each owner waits for its own event.
     for _ in 0..40 {
         turn(&world, producer, &request);
     }
@@ -314,7 +318,7 @@ fn unused_events_are_few() {
 }
 
 #[test]
-fn equal_streams_cost_next_to_nothing_and_a_drop_makes_no_call_that_could_hurt() {
+fn equal_streams_cost_few_calls_and_drops_on_new_streams_none() {
     let quick = |pair| count(Api::Cuda, Abilities::Quick, pair);
     let (exported, dropped, _) = quick(("default", "default"));
     assert!(exported == 0 && dropped <= 5, "{exported} and {dropped}");

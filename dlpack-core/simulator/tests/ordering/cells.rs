@@ -1,23 +1,23 @@
-//! The cases: all that can differ, and which combinations make sense.
+//! The cases: everything that can differ, and which combinations are possible.
 
 use crate::memory::Kind;
 use crate::simulator::{Api, GLOBAL, RELAXED, THREAD_LOCAL};
 
-/// Where the data was written, and what its owner says of that.
+/// The stream on which the data was written, and what the owner says about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Producer {
     Unsaid,
     Default,
-    /// CUDA's number 1 for the same stream.
+    /// The default stream, by CUDA's number 1.
     One,
     PerThread,
     Blocking,
     NonBlocking,
-    /// The default stream of a context beside the primary one.
+    /// The default stream of a context other than the primary one.
     OtherDefault,
-    /// A stream of that context, of which only the handle is said.
+    /// A stream of that context, named only by its handle.
     OtherStream,
-    /// The same, with its context.
+    /// A stream of that context, named with its context.
     OtherStreamSaid,
     /// A stream of another device.
     SecondDevice,
@@ -25,12 +25,12 @@ pub(crate) enum Producer {
     Green,
 }
 
-/// What the consumer passes.
+/// The stream that the consumer passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
     Absent,
     NoOrder,
-    /// The same, and it works in the context beside the primary one, which is the producer's.
+    /// No order; the consumer works in the producer's context, which is not the primary one.
     NoOrderBeside,
     Default,
     PerThread,
@@ -38,7 +38,7 @@ pub(crate) enum Ask {
     Same,
     Blocking,
     NonBlocking,
-    /// A stream of the context beside the primary one, for which the default stream of that context waits, or nobody.
+    /// A stream of another context than the primary one: blocking (the default stream of that context waits for it) or not.
     OtherBlocking,
     OtherStream,
     SecondDevice,
@@ -48,30 +48,30 @@ pub(crate) enum Ask {
 /// Which streams capture while the tensor is exported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Captures {
-    Nobody,
+    Nothing,
     Consumer,
     Producer,
-    /// Both, in one capture.
+    /// Producer and consumer, in one capture.
     Both,
-    /// Both, each in its own.
+    /// Producer and consumer, each in its own capture.
     Two,
-    /// That of the consumer, and something has broken it.
+    /// The consumer, in a capture that was broken before.
     Broken,
-    /// A stream that has nothing to do with the tensor.
+    /// A stream that does not belong to the tensor.
     Blocking,
     NonBlocking,
-    /// One of the second device, which in HIP is in the way of every default stream.
+    /// A stream of the second device. In HIP it blocks every default stream.
     BlockingElsewhere,
 }
 
-/// What is current on the thread that exports and drops.
+/// The current context of the thread that exports and drops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Current {
     First,
-    /// Nothing; in HIP there is always a device.
+    /// No context; in HIP a device is always current.
     Nothing,
     Second,
-    /// Contexts of the first device beside its primary one: then they have the default streams.
+    /// Contexts of the first device other than the primary one, to which the default streams belong then.
     Other,
     Green,
 }
@@ -83,7 +83,7 @@ pub(crate) enum Drops {
     After,
     /// On a thread that did nothing else before; only without captures.
     Elsewhere,
-    /// When the consumer's stream is gone, and another one has its handle; only without captures.
+    /// After the consumer's stream was destroyed, and another one got its handle; only without captures.
     Gone,
 }
 
@@ -95,21 +95,21 @@ pub(crate) struct Cell {
     pub(crate) captures: Captures,
     pub(crate) mode: i32,
     pub(crate) immediate: bool,
-    /// Whether another thread captures, and not the one that exports and drops.
+    /// Whether another thread captures than the one that exports and drops.
     pub(crate) captor: bool,
     pub(crate) current: Current,
-    /// What is current where the tensor is dropped.
+    /// The current context when the tensor is dropped.
     pub(crate) dropping: Current,
     pub(crate) drops: Drops,
     pub(crate) driver: Abilities,
 }
 
-/// What the driver can, and how long the device takes.
+/// The abilities of the driver, and the speed of the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Abilities {
-    /// Nothing is running any more when somebody asks.
+    /// All work is done when it is queried.
     Quick,
-    /// Everything runs until the host waits for it.
+    /// All work runs until the host waits for it.
     Slow,
     /// The driver has no `cuCtxRecordEvent`, no user objects and no memory pools, and does not number streams.
     Old,
@@ -182,7 +182,7 @@ impl Cell {
             kind,
             producer,
             ask,
-            captures: Captures::Nobody,
+            captures: Captures::Nothing,
             mode: GLOBAL,
             immediate: false,
             captor: false,
@@ -198,7 +198,7 @@ impl Cell {
             .filter(Self::makes_sense)
     }
 
-    /// What HIP has no word for, or nobody can say.
+    /// Excludes what HIP does not have, and what no API can express.
     fn makes_sense(&self) -> bool {
         let cuda = self.kind.api() == Api::Cuda;
         let producer = match self.producer {
@@ -216,7 +216,7 @@ impl Cell {
                 self.producer,
                 Producer::OtherDefault | Producer::OtherStream | Producer::OtherStreamSaid
             ),
-            // No number stands for the default stream of another context; and of no stream.
+            // No number means the default stream of another context, or the absence of a stream.
             Ask::Same => {
                 let unsaid = self.kind.is_pinned() && self.producer == Producer::Unsaid;
                 self.producer != Producer::OtherDefault && !unsaid
@@ -226,7 +226,7 @@ impl Cell {
         producer && ask
     }
 
-    /// What is not the subject of a case differs from one to the next, so that in the end everything meets everything.
+    /// Properties that are not the subject of a case change from case to case, so that all combinations occur in the end.
     pub(crate) fn all_without_captures() -> impl Iterator<Item = Self> + Clone {
         let with = |(number, cell): (usize, Self)| {
             let mut cells = Vec::new();
@@ -240,7 +240,7 @@ impl Cell {
                         (Drops::Gone, Abilities::Slow),
                         (Drops::Elsewhere, Abilities::Old),
                     ] {
-                        // Who frees at once asks the driver nothing.
+                        // An owner that frees without waiting makes no driver call.
                         if !immediate || driver == Abilities::Quick {
                             let more = number + turn + cells.len();
                             cells.push(Self {
@@ -264,7 +264,7 @@ impl Cell {
             .filter(Self::can_be_gone)
     }
 
-    /// HIP has no contexts, and always numbers its streams alike.
+    /// HIP has no contexts, and numbers streams with every driver.
     fn is_known(&self) -> bool {
         let places = [self.current, self.dropping];
         let has = |place: &Current| matches!(place, Current::First | Current::Second);
@@ -272,7 +272,7 @@ impl Cell {
         self.kind.api() == Api::Cuda || plain
     }
 
-    /// The producer's stream lives as long as the tensor, and default streams for ever.
+    /// The producer's stream lives as long as the tensor, and default streams always live.
     fn can_be_gone(&self) -> bool {
         let made = !matches!(
             self.ask,
@@ -281,7 +281,7 @@ impl Cell {
         self.drops != Drops::Gone || made
     }
 
-    /// The plainest of those, for drivers that do not order.
+    /// The simplest of these cases, for drivers that omit an order.
     pub(crate) fn for_controls() -> impl Iterator<Item = Self> {
         let old = |cell: Self| {
             let driver = Abilities::Old;
@@ -349,12 +349,12 @@ impl Cell {
             Captures::Consumer | Captures::Broken => consumer && !same,
             Captures::Producer => producer,
             Captures::Both | Captures::Two => producer && consumer && !same,
-            Captures::Nobody
+            Captures::Nothing
             | Captures::Blocking
             | Captures::NonBlocking
             | Captures::BlockingElsewhere => true,
         };
-        // Who frees at once sees to it himself that his own stream can be freed on.
+        // An owner that frees without waiting must ensure itself that its own stream does not capture.
         possible && (!self.immediate || self.captures == Captures::Consumer)
     }
 }

@@ -1,4 +1,4 @@
-//! Drivers in which one call orders nothing, and consumers that do not wait: what is seen then.
+//! Negative controls: drivers in which one call orders nothing, and consumers that do not wait, must cause faults.
 
 use crate::cells::Cell;
 use crate::lanes::Lanes;
@@ -6,9 +6,9 @@ use crate::memory::World;
 use crate::oracle::Rules;
 use crate::run::{Run, run};
 
-/// How many cases go wrong, which have to be those of `expected`.
+/// Counts the cases with faults, which must be assert_faulty_cases those of `expected`.
 #[track_caller]
-fn exactly(how: Run, expected: impl Fn(&Rules<'_>) -> bool) -> (usize, usize) {
+fn assert_faulty_cases(how: Run, expected: impl Fn(&Rules<'_>) -> bool) -> (usize, usize) {
     let mut wrong = Vec::new();
     let (mut found, mut count) = (0, 0);
     for cell in Cell::for_controls() {
@@ -39,7 +39,7 @@ fn exactly(how: Run, expected: impl Fn(&Rules<'_>) -> bool) -> (usize, usize) {
 
 #[track_caller]
 fn without(call: &'static str) {
-    let (found, count) = exactly(Run::Ignoring(call), |rules| rules.hangs_on(call));
+    let (found, count) = assert_faulty_cases(Run::Ignoring(call), |rules| rules.hangs_on(call));
     assert!(
         0 < found && found < count,
         "{call}: {found} of {count} cases"
@@ -83,8 +83,8 @@ fn without_the_order_of_default_streams() {
 }
 
 #[test]
-fn who_asks_for_no_order_and_makes_none_reads_too_early() {
-    let (found, _) = exactly(Run::Hasty, |rules| {
+fn unordered_consumers_that_make_no_order_read_too_early() {
+    let (found, _) = assert_faulty_cases(Run::Hasty, |rules| {
         let pending = rules.lanes.producer.zip(rules.lanes.reader);
         rules.cell.ask.is_unordered()
             && pending.is_some_and(|(producer, reader)| !producer.is_ordered_with(reader))

@@ -1,4 +1,4 @@
-//! Copies by the driver: right values, behind the producer, before the consumer, and everything is freed.
+//! Copies by the driver: they have the right values, are ordered between producer and consumer, and everything is freed.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::lanes::Lanes;
 use crate::memory::{BYTES, Blocks, Kind, Log, Owner, World};
 use crate::oracle::Rules;
 use crate::simulator::{ALLOCATIONS, Api, BOTH, EVENTS};
-use crate::tensors::{asking, device_memory, number, written};
+use crate::tensors::{device_memory, number, request_on, written};
 
 /// Exports a copy, uses it, and drops it while it is in use.
 fn copy(cell: &Cell) -> Result<(), String> {
     let world = World::new(cell.kind.api());
     cell.driver.set(&world);
-    // The manual only says that it may wait.
+    // By the manual a free may wait, but need not.
     world.sim.switch("free-at-once", true);
     let lanes = Lanes::of(cell, &world);
     let captures = lanes.captures(cell.captures);
@@ -45,7 +45,7 @@ fn copy(cell: &Cell) -> Result<(), String> {
         driver: world.driver,
         kind: cell.kind,
         address,
-        said: lanes.said,
+        named_stream: lanes.named_stream,
         freed_on: lanes.freed_on,
         written: None,
         immediate: false,
@@ -54,11 +54,11 @@ fn copy(cell: &Cell) -> Result<(), String> {
     cell.enter(&world);
     let before = world.current();
     world.sim.forget_calls();
-    // The owner is kept by somebody else, so that a refusal frees nothing; and is gone right afterwards.
+    // Another reference keeps the owner until the export has returned, so that a refusal frees nothing.
     let owner = Arc::new(owner);
     let request = ExportRequest {
         copy: Some(true),
-        ..asking(lanes.number)
+        ..request_on(lanes.number)
     };
     let exported = owner.to_dlpack_with(&request);
     if world.current() != before {
@@ -100,7 +100,7 @@ fn copy(cell: &Cell) -> Result<(), String> {
     over(&world, &log)
 }
 
-/// The producer frees the original as soon as it has been copied, unless its stream captures.
+/// The producer frees the original as soon as it was copied, unless its stream captures.
 fn drop_original(owner: Arc<Owner>, rules: &Rules<'_>) {
     rules.world.enter(rules.world.first);
     drop(owner);
@@ -118,9 +118,9 @@ fn end_captures(rules: &Rules<'_>) {
     }
 }
 
-/// Has core look after what waits, when the host knows that all is over.
+/// Calls `collect` after the host has waited for all work.
 fn collect(world: &World) {
-    // Some wait for one context after the other.
+    // Owners of several contexts need one call for each context.
     for place in [world.first, world.second, world.other].repeat(3) {
         let waited = world.within(place, |driver| driver.synchronize());
         assert_eq!(waited, Ok(()));
@@ -151,7 +151,7 @@ fn check(cells: impl Iterator<Item = Cell>) {
         if let Err(what) = copy(&cell) {
             wrong.push(format!("{cell:?}\n    {what}"));
         }
-        // What is left of a case that went wrong gets in the way of later ones.
+        // Leftovers of failed cases affect later ones, so it stops after a few.
         if wrong.len() == 10 {
             break;
         }
@@ -171,7 +171,7 @@ fn copies_on_the_device_without_captures() {
 
 #[test]
 fn copies_on_the_device_beside_captures() {
-    // A stream that captures may not be used for anything else, so the original is in use until the end.
+    // A stream that captures cannot be used for anything else, so the original is in use until the end.
     check(Cell::all_with_captures(Drops::After));
 }
 
@@ -199,7 +199,7 @@ fn copies_to_the_host_wait_for_the_producer() {
         }
         count += 1;
         let (mut owner, log) = written(&world, cell.kind, producer);
-        owner.said = lanes.said;
+        owner.named_stream = lanes.named_stream;
         for capture in &captures {
             world.within(capture[0].place, |driver| {
                 assert_eq!(driver.begin_capture(capture[0].handle, cell.mode), Ok(()));
@@ -241,29 +241,29 @@ fn copies_to_the_host_wait_for_the_producer() {
     assert!(count > 100, "{count}");
 }
 
-/// `torch.from_dlpack(x, copy=True)` in a loop: the device goes on, and so does the host.
+/// `torch.from_dlpack(x, copy=True)` in a loop: neither the device nor the host waits.
 #[test]
-fn a_copy_on_the_device_makes_nobody_wait() {
+fn a_copy_on_the_device_waits_neither_on_host_nor_device() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
         let stream = match api {
             Api::Cuda => world.lane(world.first, Blocks::No),
-            // What is read on another stream of HIP waits for `collect`.
+            // In HIP, an owner that is read on another stream waits for `collect`.
             Api::Hip => world.lane(world.first, Blocks::Legacy),
         };
         let (owner, log) = written(&world, device_memory(api), producer);
         let owner = Arc::new(owner);
-        // To begin with a driver takes long.
-        drop(owner.to_dlpack_with(&asking(number(stream))).unwrap());
+        // The first export initialises the driver, which takes long.
+        drop(owner.to_dlpack_with(&request_on(number(stream))).unwrap());
         world.sim.forget_calls();
-        // Whatever waits would be held for 20 seconds.
+        // A call that waits would be held for 20 seconds.
         world.sim.hold();
         let begun = Instant::now();
         for _ in 0..3 {
             let request = ExportRequest {
                 copy: Some(true),
-                ..asking(number(stream))
+                ..request_on(number(stream))
             };
             let copy = owner.to_dlpack_with(&request).unwrap();
             world.read(stream, copy.view().as_ptr().expose_provenance());
@@ -280,7 +280,7 @@ fn a_copy_on_the_device_makes_nobody_wait() {
     }
 }
 
-/// Where there are no pools, and where the consumer's stream is that of another device.
+/// Without pools, and with a consumer's stream on another device.
 #[test]
 fn a_copy_lies_on_the_device_of_its_tensor() {
     for api in BOTH {
@@ -293,7 +293,7 @@ fn a_copy_lies_on_the_device_of_its_tensor() {
             let (owner, log) = written(&world, device_memory(api), producer);
             let request = ExportRequest {
                 copy: Some(true),
-                ..asking(number(reader))
+                ..request_on(number(reader))
             };
             world.sim.forget_calls();
             let copy = owner.into_dlpack_with(&request).unwrap();

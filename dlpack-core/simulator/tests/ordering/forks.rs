@@ -1,4 +1,4 @@
-//! Children after `fork`: what they leave to their parents, and what they may do themselves.
+//! Child processes after `fork`: they do not touch their parent's owners, and may use a driver that they initialise themselves.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use dlpack_core::{DLPack, Managed};
 use crate::memory::{Blocks, Log, World};
 use crate::processes::{has_collector, process};
 use crate::simulator::{Api, GLOBAL};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 use crate::torch::from_dlpack;
 
-/// A parent that uses no driver leaves that to its children, whatever it asks of core.
+/// A parent that has not loaded a driver leaves that to its children, whatever functions of core it calls.
 #[test]
 fn a_child_of_a_parent_without_a_driver_frees_its_own_owners() {
     process("child");
@@ -24,12 +24,16 @@ pub(crate) fn a_child_with_its_own_driver() {
         let world = World::new(Api::Cuda);
         let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
         let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
-        drop(owner.into_dlpack_with(&asking(number(consumer))).unwrap());
+        drop(
+            owner
+                .into_dlpack_with(&request_on(number(consumer)))
+                .unwrap(),
+        );
         (retained().owners, collect(), log.drops()) == (1, 0, 1)
     });
 }
 
-/// A parent has used a driver, and no owner of its waits.
+/// The parent has used a driver, and has no waiting owner.
 #[test]
 fn a_child_makes_no_call_of_the_driver_that_its_parent_has_loaded() {
     process("loaded");
@@ -41,7 +45,7 @@ pub(crate) fn a_child_with_its_parents_driver() {
     let default = world.lane(world.first, Blocks::Legacy);
     let (ordered, ordered_log) = from_dlpack(&world, producer, consumer);
     let (owner, log) = written(&world, device_memory(Api::Cuda), default);
-    let mut same = Some(owner.into_dlpack_with(&asking(None)).unwrap());
+    let mut same = Some(owner.into_dlpack_with(&request_on(None)).unwrap());
     let calls = world.sim.calls().len();
     in_a_child(|| {
         drop(same.take());
@@ -53,21 +57,21 @@ pub(crate) fn a_child_with_its_parents_driver() {
     }
 }
 
-/// Forks, and asserts that the child finds this to be true.
+/// Forks, and asserts that `body` returns true in the child.
 fn in_a_child(body: impl FnOnce() -> bool) {
     let child = libc::fork();
     if child == 0 {
         libc::_exit(i32::from(!body()));
     }
     let mut status = -1;
-    // SAFETY: a child of ours, and a place for the result.
+    // SAFETY: `child` is a child of this process, and `status` is writable.
     #[expect(unsafe_code, reason = "a function of the C library")]
     let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!((ended, status), (child, 0));
 }
 
 #[test]
-fn a_child_leaves_alone_what_waits_in_its_parent() {
+fn a_child_does_not_touch_waiting_owners_of_its_parent() {
     process("fork");
 }
 
@@ -90,17 +94,19 @@ pub(crate) fn a_fork() {
     world
         .driver
         .begin_capture(pool.handle, GLOBAL)
-        .expect("nobody captures");
+        .expect("no stream captures");
     drop(
         owner
-            .into_dlpack_with(&asking(number(pool)))
-            .expect("as above"),
+            .into_dlpack_with(&request_on(number(pool)))
+            .expect("no stream captures"),
     );
     let graph = world.driver.end_capture(pool.handle).expect("it is whole");
     let (tensor, log) = from_dlpack(&world, producer, consumer);
     let default = world.lane(world.first, Blocks::Legacy);
     let (same, same_log) = written(&world, device_memory(Api::Cuda), default);
-    let same = same.into_dlpack_with(&asking(None)).expect("as above");
+    let same = same
+        .into_dlpack_with(&request_on(None))
+        .expect("no stream captures");
     let mut tensors = Some([tensor, same]);
     sweep_all();
     let before = (
@@ -110,16 +116,20 @@ pub(crate) fn a_fork() {
         captured(),
     );
     assert_eq!(before, (1, 0, 0, 1), "the second export frees the first");
-    // One more waits for its event, so that the collector has work.
+    // Another owner waits for its event, so that the collector has work.
     world.sim.switch("slow", true);
     let (owner, late_log) = written(&world, device_memory(Api::Cuda), producer);
-    drop(owner.into_dlpack_with(&asking(None)).expect("as above"));
+    drop(
+        owner
+            .into_dlpack_with(&request_on(None))
+            .expect("no stream captures"),
+    );
     assert_eq!(late_log.drops(), 0);
     world.sim.switch("slow", false);
 
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // A child may find the list locked by a thread that it does not have.
+        // A child may find the list locked by a thread that does not exist in the child.
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 let _ = captured();
@@ -136,7 +146,7 @@ pub(crate) fn a_fork() {
                 )));
             }
             let mut status = -1;
-            // SAFETY: a child of ours, and a place for the result.
+            // SAFETY: `child` is a child of this process, and `status` is writable.
             #[expect(unsafe_code, reason = "a function of the C library")]
             let ended = unsafe { libc::waitpid(child, &raw mut status, 0) };
             if (ended, status) != (child, 0) {
@@ -164,7 +174,7 @@ fn is_quiet(world: &World, tensors: Option<[Managed; 2]>, logs: &[&Arc<Log>]) ->
     unsafe {
         dlpack_core::stream::release_captured();
     }
-    // There is no thread that drops something later.
+    // The child has no thread that would drop owners later.
     !has_collector()
         && kept == (0, 0)
         && world.sim.calls().len() == calls

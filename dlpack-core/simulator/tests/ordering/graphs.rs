@@ -1,4 +1,4 @@
-//! The captures of a case, and the graphs that come of them.
+//! The captures of a case, and the graphs that result from them.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -8,7 +8,7 @@ use crate::memory::{Lane, try_enter};
 use crate::run::Stage;
 use crate::simulator::{Answer, Driver};
 
-/// A thread that captures: where, and in which mode; or whose capture ends.
+/// A thread that begins and ends captures: on the stream, and in the mode, that it is sent.
 pub(crate) struct Captor {
     orders: Sender<(Lane, Option<i32>)>,
     done: Receiver<Answer<usize>>,
@@ -25,12 +25,12 @@ impl Captor {
     pub(crate) fn new(driver: Driver) -> Self {
         let (orders, due) = channel::<(Lane, Option<i32>)>();
         let (answers, done) = channel();
-        // It ends with the last order.
+        // The thread ends with the channel of its orders.
         thread::spawn(move || {
             for (lane, mode) in due {
                 let entered = try_enter(driver, lane.place);
                 let answer = entered.and_then(|()| capture(driver, lane, mode));
-                answers.send(answer).expect("somebody waits for it");
+                answers.send(answer).expect("the test waits for it");
             }
         });
         Self { orders, done }
@@ -68,7 +68,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Ends the captures, all of them whole, or broken by us.
+    /// Ends the captures. All must be valid, unless the case has broken them.
     pub(crate) fn end_captures(&self) -> Result<Vec<usize>, String> {
         let world = self.world();
         let mut graphs = Vec::new();
@@ -87,16 +87,16 @@ impl Stage<'_> {
         Ok(graphs)
     }
 
-    /// Launches what was captured, with writes of the producer in between. What can be launched again is left.
+    /// Launches the graphs, with writes of the producer in between. Returns an executable that can be launched again.
     pub(crate) fn launch(&self, graphs: &[usize]) -> Result<usize, String> {
         let (world, lanes) = (self.world(), self.rules.lanes);
-        let reader: Lane = lanes.reader.ok_or("nobody captures on the host")?;
+        let reader: Lane = lanes.reader.ok_or("the host cannot capture")?;
         let driver = world.driver;
         let executable = driver
             .instantiate(graphs[0])
             .map_err(|code| code.to_string())?;
         for launch in 0..3 {
-            // The first one has what was pending at the export.
+            // The write before the first launch is the one that was pending at the export.
             if let (1.., Some(producer)) = (launch, lanes.producer) {
                 world.order(reader, producer);
                 if self.cell().captures == Captures::Consumer {

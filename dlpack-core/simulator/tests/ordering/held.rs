@@ -1,4 +1,4 @@
-//! What graphs hold: an owner whose data is read in a capture lives as long as somebody can launch that.
+//! What graphs keep: an owner whose data is read in a capture lives as long as the graph can be launched.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,9 +8,9 @@ use dlpack_core::{DLPack, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
 use crate::simulator::{Api, BOTH, GLOBAL, RELAXED, THREAD_LOCAL, USER_OBJECTS, hand_over};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 
-/// A tensor that was exported to a stream that captured, and used there; and what came of the capture.
+/// A tensor that was exported to a capturing stream and used there, and the graph of the capture.
 struct Captured {
     stream: Lane,
     tensor: Managed,
@@ -20,12 +20,12 @@ struct Captured {
 
 fn export(world: &World, owner: Owner, stream: Lane) -> Managed {
     let address = owner.address;
-    let tensor = owner.into_dlpack_with(&asking(number(stream))).unwrap();
+    let tensor = owner.into_dlpack_with(&request_on(number(stream))).unwrap();
     world.read(stream, address);
     tensor
 }
 
-/// As inside of `torch.cuda.graph`. `equal`: on the producer's own stream.
+/// The same steps as inside of `torch.cuda.graph`. `equal`: on the producer's own stream.
 fn capture(world: &World, equal: bool) -> Captured {
     let producer = world.lane(world.first, Blocks::No);
     let stream = match equal {
@@ -44,7 +44,7 @@ fn capture(world: &World, equal: bool) -> Captured {
     }
 }
 
-/// Each driver, and each way into a graph.
+/// Runs `body` for each driver, and for both kinds of capturing streams.
 fn everywhere(body: impl Fn(&World, bool)) {
     for api in BOTH {
         for equal in [false, true] {
@@ -53,9 +53,9 @@ fn everywhere(body: impl Fn(&World, bool)) {
     }
 }
 
-/// Whichever order their owners wait in.
+/// Owners are released in any order of their list.
 #[test]
-fn a_graph_that_is_deleted_lets_go_of_all_that_it_read() {
+fn a_destroyed_graph_releases_all_its_owners_in_any_order() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
@@ -79,14 +79,14 @@ fn forget_graphs() {
     unsafe { dlpack_core::stream::release_captured() };
 }
 
-/// `g = torch.cuda.CUDAGraph(); ..; g.replay(); del g`: nobody has to say anything.
+/// `g = torch.cuda.CUDAGraph(); ..; g.replay(); del g`: the user need not call core.
 #[test]
-fn a_graph_that_is_deleted_lets_go_of_what_it_read() {
+fn a_destroyed_graph_releases_its_owner() {
     everywhere(|world, equal| {
         let found = capture(world, equal);
         let driver = world.driver;
         drop(found.tensor);
-        // PyTorch keeps what can be launched alone.
+        // PyTorch keeps only the executable graph.
         let executable = driver.instantiate(found.graph).unwrap();
         driver.destroy_graph(found.graph).unwrap();
         for _ in 0..3 {
@@ -95,15 +95,15 @@ fn a_graph_that_is_deleted_lets_go_of_what_it_read() {
             assert_eq!((found.log.drops(), captured()), (0, 1));
         }
         driver.destroy_executable(executable).unwrap();
-        assert_eq!((found.log.drops(), captured()), (0, 0), "nobody has looked");
+        assert_eq!((found.log.drops(), captured()), (0, 0), "no sweep has run");
         assert_over(world, &found.log);
         assert_eq!(world.sim.live(USER_OBJECTS), 0);
     });
 }
 
-/// A launch goes on when its graph is deleted.
+/// A launch continues when its graph is destroyed.
 #[test]
-fn a_graph_that_is_deleted_at_work_lets_go_when_it_is_done() {
+fn a_graph_that_is_destroyed_during_a_launch_releases_after_it() {
     everywhere(|world, equal| {
         let found = capture(world, equal);
         let driver = world.driver;
@@ -120,14 +120,15 @@ fn a_graph_that_is_deleted_at_work_lets_go_when_it_is_done() {
             assert_eq!(found.log.drops(), 0, "it is being read");
             driver.synchronize_stream(other.handle).unwrap();
         }
-        // HIP lets go at once, and waits for the device then.
+        // HIP destroys the user object at once, and the free waits for the device.
         assert_over(world, &found.log);
     });
 }
 
-/// What else the consumer did with the tensor, outside of the graph, was on a stream that could not be asked for its number.
+/// The owner waits for its graph, and for other uses of the tensor by the consumer. The stream of those could not be queried for
+/// its ID, so an export to it frees the owner only if it is the producer's own stream.
 #[test]
-fn an_export_to_the_stream_frees_what_its_graph_has_let_go_of_where_that_is_the_producers_own() {
+fn an_export_to_a_captured_stream_frees_only_owners_of_the_same_stream() {
     for equal in [false, true] {
         let world = World::new(Api::Cuda);
         let found = capture(&world, equal);
@@ -145,9 +146,9 @@ fn an_export_to_the_stream_frees_what_its_graph_has_let_go_of_where_that_is_the_
     }
 }
 
-/// The consumer keeps its array longer than the graph, and goes on with it.
+/// The consumer keeps its array longer than the graph, and continues to use it.
 #[test]
-fn a_tensor_that_outlives_its_graph_waits_for_its_consumer_alone() {
+fn a_tensor_that_outlives_its_graph_waits_only_for_its_consumer() {
     everywhere(|world, equal| {
         let found = capture(world, equal);
         world.driver.destroy_graph(found.graph).unwrap();
@@ -159,15 +160,15 @@ fn a_tensor_that_outlives_its_graph_waits_for_its_consumer_alone() {
     });
 }
 
-/// Each one lets go at its own time.
+/// Each graph releases the owner when it is destroyed.
 #[test]
-fn two_graphs_that_read_one_owner_hold_it_both() {
+fn two_graphs_that_read_one_owner_both_keep_it() {
     everywhere(|world, equal| {
         let found = capture(world, equal);
         let second = world.lane(world.first, Blocks::No);
-        // The first tensor is exported once more, into another capture.
+        // The tensor is exported once more, into another capture.
         world.driver.begin_capture(second.handle, GLOBAL).unwrap();
-        let again = found.tensor.into_dlpack_with(&asking(number(second)));
+        let again = found.tensor.into_dlpack_with(&request_on(number(second)));
         drop(again.unwrap());
         let graph = world.driver.end_capture(second.handle).unwrap();
         world.driver.destroy_graph(graph).unwrap();
@@ -179,7 +180,7 @@ fn two_graphs_that_read_one_owner_hold_it_both() {
 }
 
 #[test]
-fn a_capture_that_breaks_lets_go() {
+fn a_broken_capture_releases_its_owner() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
@@ -188,7 +189,7 @@ fn a_capture_that_breaks_lets_go() {
         world.driver.begin_capture(stream.handle, RELAXED).unwrap();
         let address = owner.address;
         drop(export(&world, owner, stream));
-        // It never comes back.
+        // The forked stream never joins the capture again.
         world.order(stream, joined);
         world.read(joined, address);
         assert_eq!((log.drops(), captured()), (0, 1));
@@ -198,9 +199,9 @@ fn a_capture_that_breaks_lets_go() {
     }
 }
 
-/// A capture that is broken already becomes no graph that could hold anything.
+/// A broken capture has no graph that could keep an owner.
 #[test]
-fn a_capture_that_is_broken_is_asked_for_no_graph() {
+fn a_broken_capture_is_not_queried_for_its_graph() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
@@ -208,7 +209,7 @@ fn a_capture_that_is_broken_is_asked_for_no_graph() {
         let (owner, log) = written(&world, device_memory(api), producer);
         world.driver.begin_capture(stream.handle, RELAXED).unwrap();
         world.driver.synchronize_stream(stream.handle).unwrap_err();
-        drop(owner.into_dlpack_with(&asking(number(stream))).unwrap());
+        drop(owner.into_dlpack_with(&request_on(number(stream))).unwrap());
         assert_eq!((captured(), world.sim.live(USER_OBJECTS)), (1, 0));
         world.driver.end_capture(stream.handle).unwrap_err();
         forget_graphs();
@@ -216,9 +217,9 @@ fn a_capture_that_is_broken_is_asked_for_no_graph() {
     }
 }
 
-/// Who cannot be told keeps the owner until somebody says so.
+/// If the driver cannot report the end of a graph, the owner is kept until the user calls `release_captured`.
 #[test]
-fn a_driver_without_user_objects_leaves_the_end_to_the_user() {
+fn without_user_objects_owners_are_kept_until_release_captured() {
     let calls = [
         ("cuStreamGetCaptureInfo_v2", "hipStreamGetCaptureInfo_v2"),
         ("cuUserObjectCreate", "hipUserObjectCreate"),
@@ -245,9 +246,9 @@ fn a_driver_without_user_objects_leaves_the_end_to_the_user() {
     }
 }
 
-/// Whoever says so too early for the driver is right all the same: no graph is launched any more.
+/// `release_captured` may be called while graphs exist, because its caller guarantees that none is launched again.
 #[test]
-fn graphs_that_nobody_launches_again_may_stay() {
+fn release_captured_may_precede_the_end_of_the_graphs() {
     everywhere(|world, equal| {
         let found = capture(world, equal);
         drop(found.tensor);
@@ -264,9 +265,10 @@ fn graphs_that_nobody_launches_again_may_stay() {
     });
 }
 
-/// The driver's own thread must call no driver, and whoever is dropped may: a slice of `cudarc` does.
+/// The driver's thread that destroys a user object must not call the driver, but the drop of an owner may: that of a `cudarc`
+/// slice does.
 #[test]
-fn no_owner_is_dropped_by_the_thread_that_ends_a_graph() {
+fn no_owner_is_dropped_by_the_thread_that_destroys_a_graph() {
     everywhere(|world, equal| {
         let found = capture(world, equal);
         drop(found.tensor);
@@ -281,12 +283,12 @@ fn no_owner_is_dropped_by_the_thread_that_ends_a_graph() {
     });
 }
 
-/// Graphs end on threads of the driver's while others export, drop and look.
+/// Graphs end on threads of the driver while other threads export, drop and sweep.
 #[test]
 fn many_threads_capture_and_delete_graphs_at_once() {
     for api in BOTH {
         let world = World::new(api);
-        // What one thread waited for, another one knows by the lock of the list.
+        // The lock of the list synchronizes the threads, which the simulator cannot know.
         world.sim.switch("hand-over", true);
         let (driver, first) = (world.driver, world.first);
         let producer = world.lane(world.first, Blocks::No);
@@ -303,8 +305,8 @@ fn many_threads_capture_and_delete_graphs_at_once() {
                     }
                     let (stream, mut logs) = (consumer.handle, Vec::new());
                     for (turn, (owner, log)) in owners.into_iter().enumerate() {
-                        let (address, request) = (owner.address, asking(number(consumer)));
-                        // Some read in order, and look after the others on the way.
+                        let (address, request) = (owner.address, request_on(number(consumer)));
+                        // Some exports are ordered, and sweep the other owners.
                         let captures = turn % 4 != 0;
                         if captures {
                             driver.begin_capture(stream, THREAD_LOCAL).unwrap();

@@ -1,4 +1,4 @@
-//! Owners that cannot be dropped with their tensors, as something captures.
+//! Owners that cannot be dropped with their tensors, because a stream captures.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use dlpack_core::{DLPack, Descriptor, Error, Managed, Parts};
 
 use crate::memory::{Blocks, Kind, Log, Owner, World};
 use crate::simulator::{Api, BOTH, RELAXED};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 
 #[test]
 fn several_tensors_wait_for_the_end_of_a_capture() {
@@ -20,7 +20,7 @@ fn several_tensors_wait_for_the_end_of_a_capture() {
             .map(|_| {
                 let (owner, log) = written(&world, kind, producer);
                 let address = owner.address;
-                let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+                let tensor = owner.into_dlpack_with(&request_on(None)).unwrap();
                 world.read(legacy, address);
                 (tensor, log)
             })
@@ -35,9 +35,9 @@ fn several_tensors_wait_for_the_end_of_a_capture() {
         assert_eq!(dropped(), 0);
         assert_eq!(collect(), 3, "it still captures");
         let graph = world.driver.end_capture(producer.handle).unwrap();
-        // No export drops what others have let go of.
+        // No export drops owners of other tensors.
         let (other, other_log) = written(&world, kind, producer);
-        let tensor = other.into_dlpack_with(&asking(None)).unwrap();
+        let tensor = other.into_dlpack_with(&request_on(None)).unwrap();
         assert_eq!(dropped(), 0);
         sweep_all();
         assert_eq!(dropped(), 3);
@@ -49,18 +49,22 @@ fn several_tensors_wait_for_the_end_of_a_capture() {
     }
 }
 
-/// A tensor that is made when it is asked for.
+/// A tensor that is computed on request.
 struct Made(std::sync::Mutex<Option<Owner>>);
 
 impl DLPack for Made {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
-        let owner = self.0.lock().expect("nobody panics with it").take();
+        let owner = self
+            .0
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .take();
         Parts::new().via(owner.expect("it is asked for once"))
     }
 }
 
 #[test]
-fn a_tensor_that_is_made_on_request_is_ordered_and_kept_like_others() {
+fn a_computed_tensor_is_ordered_and_kept_like_others() {
     for api in BOTH {
         for captures in [false, true] {
             let world = World::new(api);
@@ -73,7 +77,9 @@ fn a_tensor_that_is_made_on_request_is_ordered_and_kept_like_others() {
                 world.driver.begin_capture(consumer.handle, mode).unwrap();
             }
             let made = Made(std::sync::Mutex::new(Some(owner)));
-            let tensor = made.into_dlpack_with(&asking(number(consumer))).unwrap();
+            let tensor = made
+                .into_dlpack_with(&request_on(number(consumer)))
+                .unwrap();
             world.read(consumer, address);
             if !captures {
                 drop(tensor);
@@ -95,18 +101,18 @@ fn a_tensor_that_is_made_on_request_is_ordered_and_kept_like_others() {
 fn end(world: &World, executable: usize, graph: usize) {
     world.driver.destroy_executable(executable).unwrap();
     world.driver.destroy_graph(graph).unwrap();
-    // SAFETY: they are gone.
+    // SAFETY: the graphs are destroyed.
     unsafe { dlpack_core::stream::release_captured() };
 }
 
 #[test]
-fn a_stream_that_captures_what_is_written_on_it_keeps_the_owner() {
+fn a_capturing_producer_stream_keeps_the_owner() {
     let world = World::new(Api::Cuda);
     let stream = world.lane(world.first, Blocks::No);
     let (owner, log) = written(&world, Kind::Cuda, stream);
     let address = owner.address;
     world.driver.begin_capture(stream.handle, RELAXED).unwrap();
-    let tensor = owner.into_dlpack_with(&asking(number(stream))).unwrap();
+    let tensor = owner.into_dlpack_with(&request_on(number(stream))).unwrap();
     world.read(stream, address);
     let graph = world.driver.end_capture(stream.handle).unwrap();
     drop(tensor);
@@ -117,7 +123,7 @@ fn a_stream_that_captures_what_is_written_on_it_keeps_the_owner() {
     assert_over(&world, &log);
 }
 
-/// Of two owners that wait for events, each is dropped behind its own.
+/// Of two owners that wait for events, each is dropped after its own event.
 #[test]
 fn owners_wait_for_their_own_events() {
     for done in [0, 1] {
@@ -126,12 +132,14 @@ fn owners_wait_for_their_own_events() {
         let consumers = [(); 2].map(|()| world.lane(world.first, Blocks::No));
         world.sim.switch("slow", true);
         let mut logs = Vec::new();
-        // The second turn records what the first one waits for.
+        // The exports of the second turn record the streams for which owners of the first turn wait.
         for _ in 0..2 {
             for consumer in consumers {
                 let (owner, log) = written(&world, Kind::Cuda, producer);
                 let address = owner.address;
-                let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+                let tensor = owner
+                    .into_dlpack_with(&request_on(number(consumer)))
+                    .unwrap();
                 world.read(consumer, address);
                 drop(tensor);
                 logs.push(log);
@@ -148,15 +156,15 @@ fn owners_wait_for_their_own_events() {
     }
 }
 
-/// Where the default stream says that a stream of its context captures, `collect` leaves the context alone.
+/// If the default stream reports that a stream of its context captures, `collect` does not touch the context.
 #[test]
-fn to_collect_beside_a_blocking_stream_that_captures_breaks_nothing() {
+fn collect_does_not_break_captures_of_blocking_streams() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
         let pool = world.lane(world.first, Blocks::Yes);
         let (owner, log) = written(&world, device_memory(api), producer);
-        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        drop(owner.into_dlpack_with(&request_on(Some(-1))).unwrap());
         world.driver.begin_capture(pool.handle, RELAXED).unwrap();
         assert_eq!(collect(), 1);
         let graph = world.driver.end_capture(pool.handle);
@@ -166,8 +174,8 @@ fn to_collect_beside_a_blocking_stream_that_captures_breaks_nothing() {
     }
 }
 
-/// An owner waits for the default stream of a context that was not current at its drop. Memory without work, exported to that
-/// stream, finds it blocked, and leaves it alone.
+/// An owner waits for the default stream of a context that was not current at its drop. An export of memory without work to that
+/// stream finds it blocked by a capture, and does not record it.
 #[test]
 fn a_default_stream_that_a_capture_blocks_is_not_recorded() {
     let world = World::new(Api::Cuda);
@@ -175,19 +183,19 @@ fn a_default_stream_that_a_capture_blocks_is_not_recorded() {
     let pool = world.lane(world.other, Blocks::Yes);
     let (owner, log) = written(&world, Kind::Cuda, producer);
     world.enter(world.other);
-    let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+    let tensor = owner.into_dlpack_with(&request_on(None)).unwrap();
     world.enter(world.first);
     drop(tensor);
     sweep_all();
     assert_eq!((retained().open, log.drops()), (1, 0));
     let (mut pinned, pinned_log) = written(&world, Kind::CudaHost, producer);
-    pinned.said = None;
+    pinned.named_stream = None;
     let waited = world.driver.synchronize_stream(producer.handle);
     assert_eq!(waited, Ok(()));
     world.enter(world.other);
     world.driver.begin_capture(pool.handle, RELAXED).unwrap();
     world.sim.forget_calls();
-    let tensor = pinned.into_dlpack_with(&asking(Some(1))).unwrap();
+    let tensor = pinned.into_dlpack_with(&request_on(Some(1))).unwrap();
     let calls = world.sim.calls();
     let records = calls.iter().filter(|call| call.contains("Record"));
     assert_eq!(records.count(), 0, "{calls:?}");
@@ -201,15 +209,17 @@ fn a_default_stream_that_a_capture_blocks_is_not_recorded() {
     }
 }
 
-/// In HIP, whose older versions break a capture of the stream that an event was recorded on when somebody asks for that event.
+/// Older versions of HIP break a capture when an event that was recorded on its stream is queried.
 #[test]
-fn an_event_is_not_asked_for_while_its_stream_captures() {
+fn an_event_is_not_queried_while_its_stream_captures() {
     for kind in [Kind::CudaManaged, Kind::RocmHost] {
         let world = World::new(kind.api());
         let producer = world.lane(world.first, Blocks::No);
         world.sim.switch("slow", true);
         let (owner, log) = written(&world, kind, producer);
-        let tensor = owner.into_dlpack_with(&asking(number(producer))).unwrap();
+        let tensor = owner
+            .into_dlpack_with(&request_on(number(producer)))
+            .unwrap();
         drop(tensor);
         let stream = producer.handle;
         world.driver.begin_capture(stream, RELAXED).unwrap();
@@ -233,14 +243,14 @@ fn owners_of_unknown_streams_of_both_apis_wait_side_by_side() {
         (world.driver, world.first) = (driver, first);
         let producer = world.lane(first, Blocks::No);
         let (owner, log) = written(&world, device_memory(driver.api), producer);
-        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        drop(owner.into_dlpack_with(&request_on(Some(-1))).unwrap());
         logs.push(log);
     }
     assert_eq!(collect(), 0);
     logs.iter().for_each(|log| assert_over(&world, log));
 }
 
-/// Each driver is asked for its own events alone.
+/// Each driver is queried only for its own events.
 #[test]
 fn owners_of_both_apis_wait_side_by_side() {
     let mut world = World::new(Api::Cuda);
@@ -252,7 +262,7 @@ fn owners_of_both_apis_wait_side_by_side() {
         (world.driver, world.first) = (driver, first);
         let producer = world.lane(first, Blocks::No);
         let (owner, log) = written(&world, device_memory(driver.api), producer);
-        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        drop(owner.into_dlpack_with(&request_on(None)).unwrap());
         logs.push(log);
     }
     let drops = || [logs[0].drops(), logs[1].drops()];

@@ -8,15 +8,15 @@ use crate::simulator::Api;
 
 /// The streams of a case.
 pub(crate) struct Lanes {
-    /// Where the write is pending, if any is.
+    /// The stream with the pending write, if there is one.
     pub(crate) producer: Option<Lane>,
-    pub(crate) said: Option<StreamHandle>,
-    /// Where the consumer reads; on the host if nowhere.
+    pub(crate) named_stream: Option<StreamHandle>,
+    /// The stream on which the consumer reads; `None` for the host.
     pub(crate) reader: Option<Lane>,
     /// The number that the consumer passes.
     pub(crate) number: Option<i64>,
     pub(crate) freed_on: Lane,
-    /// A stream that nobody uses but a capture.
+    /// A stream that is used only by a capture.
     pub(crate) bystander: Option<Lane>,
 }
 
@@ -25,7 +25,7 @@ impl Lanes {
         let (first, other) = (world.first, world.other);
         let home = cell.home(world);
         let legacy = world.lane(home, Blocks::Legacy);
-        // It is known by its handle, whatever is current.
+        // Its handle is valid whatever context is current.
         let green = || Lane {
             place: first,
             ..world.lane(world.green, Blocks::No)
@@ -45,7 +45,7 @@ impl Lanes {
         } else {
             lane.handle
         };
-        let said = match cell.producer {
+        let named_stream = match cell.producer {
             Producer::Unsaid => None,
             Producer::OtherDefault | Producer::OtherStreamSaid => {
                 Some(in_context(named(handle), other))
@@ -71,7 +71,7 @@ impl Lanes {
             Ask::Same if lane.blocks == Blocks::Legacy => (Some(legacy), Some(default)),
             Ask::Same => (
                 Some(lane),
-                Some(i64::try_from(lane.handle).expect("as above")),
+                Some(i64::try_from(lane.handle).expect("a handle is no large number")),
             ),
             Ask::Blocking => made(first, Blocks::Yes),
             Ask::NonBlocking => made(first, Blocks::No),
@@ -88,7 +88,7 @@ impl Lanes {
         };
         Self {
             producer,
-            said,
+            named_stream,
             reader,
             number,
             freed_on: lane,
@@ -96,11 +96,11 @@ impl Lanes {
         }
     }
 
-    /// The streams that capture: one list for each capture, begun on its first stream.
+    /// The streams that capture: one list for each capture, which begins on the first stream of its list.
     pub(crate) fn captures(&self, captures: Captures) -> Vec<Vec<Lane>> {
         let both = (self.freed_on, self.reader.unwrap_or(self.freed_on));
         match captures {
-            Captures::Nobody => vec![],
+            Captures::Nothing => vec![],
             Captures::Consumer | Captures::Broken => vec![vec![both.1]],
             Captures::Producer => vec![vec![both.0]],
             Captures::Both => vec![vec![both.0, both.1]],
@@ -113,14 +113,14 @@ impl Lanes {
 }
 
 impl Cell {
-    /// That of the export.
+    /// The context or device of the export.
     pub(crate) fn home(&self, world: &World) -> usize {
         self.current.home(world)
     }
 }
 
 impl Current {
-    /// The context in which the numbers of default streams have their meaning, for the first device.
+    /// The context to which the numbers of default streams refer, on the first device.
     pub(crate) fn home(self, world: &World) -> usize {
         match self {
             Self::Other => world.other,
@@ -130,13 +130,16 @@ impl Current {
     }
 }
 
-#[expect(unsafe_code, reason = "a handle is a promise")]
+#[expect(unsafe_code, reason = "`from_raw` requires that the stream lives")]
 fn named(handle: usize) -> StreamHandle {
-    // SAFETY: the streams of a case live until the next case begins, and all its tensors are dropped by then.
+    // SAFETY: the streams of a case live until the next case begins, and all its tensors are dropped before.
     unsafe { StreamHandle::from_raw(handle) }
 }
 
-#[expect(unsafe_code, reason = "a context is a promise")]
+#[expect(
+    unsafe_code,
+    reason = "`in_context` requires the context of the stream"
+)]
 fn in_context(stream: StreamHandle, context: usize) -> StreamHandle {
     // SAFETY: the stream was made in this context, which lives until the next case begins.
     unsafe { stream.in_context(context) }

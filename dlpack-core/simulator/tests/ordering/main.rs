@@ -1,9 +1,9 @@
-//! Every way to hand over memory of a device, on the simulator: nobody reads too early, and nothing is freed too early.
+//! Every way to export memory of a device, on the simulator: no consumer reads too early, and nothing is freed too early.
 //!
-//! A case (`cells.rs`, `lanes.rs`) says who wrote, who asks, what is captured and when the tensor is dropped. What has
-//! to come of it follows from rules that are written down a second time (`oracle.rs`), and not from the code. The
-//! runner (`run.rs`, `graphs.rs`) does it all and compares. That the comparison sees something is shown by drivers in
-//! which one call orders nothing (`controls.rs`): exactly those cases go wrong that hang on the call.
+//! A case (`cells.rs`, `lanes.rs`) determines the streams of producer and consumer, what is captured, and when the tensor is
+//! dropped. The expected result follows from rules that are written down independently of the code (`oracle.rs`). The runner
+//! (`run.rs`, `graphs.rs`) plays the case and compares. Negative controls (`controls.rs`) show that the comparison works: with a
+//! driver in which one call orders nothing, exactly the cases that depend on the call go wrong.
 //!
 //! STC-01, STC-02, STC-03, STC-04, STC-05, STC-08, STC-09, STC-15, STC-17, STR-01, STR-02, STR-04, STR-05, STR-08.
 #![cfg(target_os = "linux")]
@@ -35,14 +35,14 @@ mod values;
 use cells::{Captures, Cell, Drops};
 use run::{LAX, Run, run};
 
-/// Runs all cases that are asked for by both readings of the manuals, and reports what is wrong in any of them.
+/// Runs all cases under both readings of the manuals, and reports the failures of all.
 #[track_caller]
 fn check(cells: impl Iterator<Item = Cell> + Clone) -> usize {
     LAX.set(true);
     check_once(
         cells
             .clone()
-            .filter(|cell| cell.captures != Captures::Nobody),
+            .filter(|cell| cell.captures != Captures::Nothing),
     );
     LAX.set(false);
     check_once(cells)
@@ -57,7 +57,7 @@ fn check_once(cells: impl Iterator<Item = Cell>) -> usize {
         if let Err(what) = run(&cell, Run::Whole) {
             wrong.push(format!("{cell:?}\n    {what}"));
         }
-        // What is left of a case that went wrong gets in the way of later ones.
+        // Leftovers of failed cases affect later ones, so it stops after a few.
         if wrong.len() == 10 {
             break;
         }

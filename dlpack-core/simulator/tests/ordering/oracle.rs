@@ -1,47 +1,47 @@
-//! What has to come of a case: the rules, once more.
+//! The expected result of a case: the rules, written down independently of the code.
 
 use crate::cells::{Abilities, Captures, Cell, Current, Drops, Producer};
 use crate::lanes::Lanes;
 use crate::memory::{Blocks, Lane, World};
 use crate::simulator::Api;
 
-/// How the consumer is put behind the producer.
+/// How the consumer is ordered after the producer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Export {
-    /// Nobody has to wait, and nothing is called.
+    /// No wait is needed, and no call is made.
     Silent,
-    /// Nobody has to wait, but it has to be known whether the consumer captures.
+    /// No wait is needed, but core queries whether the consumer captures.
     Looked,
     Event,
-    /// Within one capture, whose graph says what comes behind what.
+    /// Within one capture, whose graph contains the order.
     Joined,
     HostWaits,
-    /// A capture would be broken, or a stream drawn into one.
+    /// The export would break a capture, or join a stream to one.
     Refused,
 }
 
-/// What has to be over before the owner is dropped.
+/// What must be complete before the owner is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Release {
-    /// Nothing, or what the producer's stream sees to.
+    /// Nothing, or only what the producer's stream orders itself.
     Free,
-    /// The producer's stream, since the host takes the memory back.
+    /// The work of the producer's stream, because the host reuses the memory.
     Own,
-    /// What the default stream of this place waits for.
+    /// The work for which the default stream of this context waits.
     Default(usize),
-    /// A stream of which nothing is known when the tensor is dropped.
+    /// The work of a stream of which nothing is known when the tensor is dropped.
     Stream,
-    /// Everything.
+    /// All work.
     All,
-    /// All launches.
+    /// All launches of graphs.
     Graphs,
 }
 
-/// What a drop comes to. It never breaks a capture, and never makes anybody wait.
+/// The result of a drop. It never breaks a capture, and never waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Dropped,
-    /// Kept until somebody looks after it.
+    /// Kept until a sweep finds its work complete.
     Waits,
     KeptForGraphs,
 }
@@ -65,12 +65,12 @@ impl Rules<'_> {
             .position(|capture| capture.contains(&lane))
     }
 
-    /// Whether a legacy stream cannot be used, as a stream that it waits for captures.
+    /// Whether a legacy stream cannot be used, because a stream for which it waits captures.
     pub(crate) fn is_blocked(&self, lane: Lane) -> bool {
         lane.blocks == Blocks::Legacy && self.is_legacy_blocked(lane.place)
     }
 
-    /// In HIP by a stream of any device.
+    /// In HIP, a capture on any device blocks the legacy stream.
     fn is_legacy_blocked(&self, place: usize) -> bool {
         let everywhere = self.cell.kind.api() == Api::Hip;
         let mut all = self.captures.iter().flatten();
@@ -81,7 +81,7 @@ impl Rules<'_> {
         self.capture(lane).is_some() || self.is_blocked(lane)
     }
 
-    /// Whether the capture is broken on which the consumer works.
+    /// Whether the consumer's stream is in a broken capture.
     pub(crate) fn is_broken(&self) -> bool {
         self.cell.captures == Captures::Broken
     }
@@ -94,7 +94,7 @@ impl Rules<'_> {
         let Lanes {
             producer, reader, ..
         } = *self.lanes;
-        let said = self.cell.producer == Producer::OtherDefault;
+        let names_context = self.cell.producer == Producer::OtherDefault;
         if self.cell.ask.is_unordered() {
             return Export::Silent;
         }
@@ -102,9 +102,9 @@ impl Rules<'_> {
             (None, None) => Export::Silent,
             (None, Some(_)) => Export::Looked,
             (Some(own), Some(reader)) if own == reader => match own.blocks {
-                // Both are the default stream by their numbers.
-                Blocks::Legacy if !said && self.cell.kind.is_on_host() => Export::Looked,
-                Blocks::Legacy if !said => Export::Silent,
+                // The numbers of both streams mean the default stream.
+                Blocks::Legacy if !names_context && self.cell.kind.is_on_host() => Export::Looked,
+                Blocks::Legacy if !names_context => Export::Silent,
                 Blocks::Legacy if self.is_blocked(own) => Export::Refused,
                 _ => Export::Looked,
             },
@@ -124,7 +124,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Before the owner is dropped, of a tensor that was exported.
+    /// What must be complete before the owner of an exported tensor is dropped.
     pub(crate) fn release(&self) -> Release {
         let Some(reader) = self.lanes.reader else {
             return Release::Free;
@@ -140,7 +140,7 @@ impl Rules<'_> {
             {
                 Release::Default(reader.place)
             }
-            // The thread that drops may be another one, with another stream of that name.
+            // The dropping thread may be another one, whose stream of that number is another stream.
             _ if self.is_same() && reader.blocks != Blocks::PerThread => {
                 match self.cell.kind.is_on_host() {
                     true => Release::Own,
@@ -153,8 +153,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether the owner cannot free on its stream, as far as core can know: of a default stream nobody said in which
-    /// context it is, so that it is perhaps the one that is current now, or the primary one.
+    /// Whether the owner cannot free on its stream, as far as core can know. The context of a default stream may be unknown: it
+    /// can be the current one, or the primary one.
     fn is_own_busy(&self, current: Current) -> bool {
         let Some(own) = self.lanes.producer else {
             return false;
@@ -169,14 +169,14 @@ impl Rules<'_> {
         places.any(|place| self.is_busy(Lane { place, ..own }))
     }
 
-    /// What comes of a drop while the captures go on, where this is current.
+    /// The result of a drop while the captures are active and this context is current.
     pub(crate) fn fate(&self, release: Release, current: Current) -> Fate {
         if self.cell.immediate {
             return Fate::Dropped;
         }
         let busy = self.is_own_busy(current);
         let slow = self.cell.driver == Abilities::Slow;
-        // The events of the owner's own work are for the owner.
+        // The owner waits for its own work by itself.
         let dropped = match release {
             Release::Graphs => return Fate::KeptForGraphs,
             Release::Free => !busy,
@@ -202,7 +202,7 @@ impl Rules<'_> {
         place == self.world.first || current || owned
     }
 
-    /// Whether a tensor that is freed at once is freed too early. `elsewhere`: on another thread.
+    /// Whether a tensor that is freed without waiting is freed too early. `elsewhere`: on another thread.
     pub(crate) fn races_if_immediate(&self, elsewhere: bool) -> bool {
         let Some(reader) = self.lanes.reader else {
             return false;
@@ -212,7 +212,7 @@ impl Rules<'_> {
         }
         let freed_on = self.lanes.freed_on;
         if elsewhere && freed_on.blocks == Blocks::PerThread {
-            // Its stream of that name is another one, and only the legacy stream is ordered with both.
+            // On another thread the number means another stream, and only the legacy stream is ordered with both.
             return reader.blocks != Blocks::Legacy;
         }
         !reader.is_ordered_with(freed_on)
@@ -244,7 +244,7 @@ impl Rules<'_> {
                 waited_for && (on_host || reader != Some(freed_on))
             }
             _ if nothing_to_see => false,
-            // Whatever is recorded on a default stream, its blocking streams come behind.
+            // Blocking streams wait for whatever is recorded on the default stream.
             Release::Default(place) if call == "ignore-query" => {
                 on_host || freed_on.place != place || !blocks_legacy(&freed_on)
             }
@@ -257,7 +257,7 @@ impl Rules<'_> {
             }
             Release::Stream | Release::All => {
                 let beside = reader.is_some_and(|lane| lane.place == self.world.other);
-                // An event of a context that may be destroyed is passed on to the primary one.
+                // The order with a context that may be destroyed is made by an event of the primary context.
                 let passed_on = beside && by_event;
                 ["ignore-ctx-record", "ignore-query"].contains(&call) || passed_on
             }

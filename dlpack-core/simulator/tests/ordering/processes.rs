@@ -1,5 +1,5 @@
-//! The list of owners that wait, in processes of their own: what it holds at most where no capture was ever seen, what a
-//! child finds of it after a fork, and what is done about it at the exit.
+//! The list of waiting owners, in child processes: its limits in a process without captures, its state after a fork, and its
+//! state at the exit.
 
 use core::time::Duration;
 use std::process::Command;
@@ -14,19 +14,19 @@ use crate::collector;
 use crate::forks;
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
 use crate::simulator::{Api, BOTH, EVENTS, RELAXED};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 use crate::torch::from_dlpack;
 
 const CASE: &str = "DLPACK_TEST_CASE";
 
-/// Runs a case of `in_a_process_of_its_own`; what it says.
+/// Runs a case of `run_case_in_child_process`. Returns its output.
 #[track_caller]
 pub(crate) fn process(case: &str) -> String {
     let test = std::env::current_exe().expect("a test knows its own file");
     let output = Command::new(test)
         .args([
             "--exact",
-            "processes::in_a_process_of_its_own",
+            "processes::run_case_in_child_process",
             "--nocapture",
         ])
         .env(CASE, case)
@@ -38,7 +38,7 @@ pub(crate) fn process(case: &str) -> String {
 }
 
 #[test]
-fn in_a_process_of_its_own() {
+fn run_case_in_child_process() {
     match std::env::var(CASE).as_deref() {
         Ok("owners") => BOTH.into_iter().for_each(many_owners),
         Ok("captures") => BOTH.into_iter().for_each(many_owners_after_a_capture),
@@ -74,7 +74,7 @@ fn after_a_blocking_capture_an_export_records_no_whole_context() {
 }
 
 #[test]
-fn an_export_does_not_try_again_what_cannot_be_recorded() {
+fn an_export_does_not_retry_contexts_that_cannot_be_recorded() {
     process("gone");
 }
 
@@ -95,7 +95,7 @@ fn a_collector_that_wakes() {
     let defer = || {
         world.sim.switch("slow", true);
         let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
-        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        drop(owner.into_dlpack_with(&request_on(None)).unwrap());
         assert_eq!(log.drops(), 0);
         log
     };
@@ -113,7 +113,7 @@ fn a_collector_that_wakes() {
     assert!(is_dropped(&log) && has_collector(), "it is enabled");
     for turn in 0..3 {
         assert!(is_dropped(&defer()), "turn {turn}");
-        // It looks a last time, and sleeps.
+        // The collector's last sweep finds no work, and it sleeps.
         sleep(Duration::from_millis(300));
     }
     collect_in_background(false);
@@ -124,7 +124,7 @@ fn a_collector_that_wakes() {
     collect_in_background(true);
     assert!(is_dropped(&log), "it is enabled again");
     let log = defer();
-    // Now it looks every 100 ms.
+    // The collector now sweeps every 100 ms.
     sleep(Duration::from_millis(300));
     collect_in_background(false);
     sleep(Duration::from_millis(10));
@@ -142,7 +142,7 @@ pub(crate) fn has_collector() -> bool {
         .any(|name| name.starts_with("dlpack-collec"))
 }
 
-/// The collector sees no work while another thread has taken the owners to query their events, and wakes when they are back.
+/// The collector sees no work while another thread has taken the owners to query their events, and wakes when they are returned.
 #[test]
 fn owners_that_another_thread_puts_back_wake_the_collector() {
     process("back");
@@ -153,7 +153,7 @@ fn owners_that_are_put_back() {
     world.sim.switch("slow", true);
     let producer = world.lane(world.first, Blocks::No);
     let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
-    drop(owner.into_dlpack_with(&asking(None)).unwrap());
+    drop(owner.into_dlpack_with(&request_on(None)).unwrap());
     world.sim.switch("hold-queries", true);
     world.sim.hold();
     let querying = std::thread::spawn(sweep_all);
@@ -176,7 +176,7 @@ fn freed(logs: &[Arc<Log>]) -> usize {
 }
 
 #[test]
-fn sixty_four_owners_that_nobody_can_name_are_freed() {
+fn sixty_four_owners_of_unknown_streams_are_freed() {
     process("owners");
 }
 
@@ -212,7 +212,7 @@ fn many_owners_after_a_capture(api: Api) {
     let [producer, pool] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
     let (owner, graph_log) = written(&world, device_memory(api), producer);
     world.driver.begin_capture(pool.handle, RELAXED).unwrap();
-    drop(owner.into_dlpack_with(&asking(number(pool))).unwrap());
+    drop(owner.into_dlpack_with(&request_on(number(pool))).unwrap());
     let graph = world.driver.end_capture(pool.handle).unwrap();
     let mut logs = Vec::new();
     for turn in 1..=70 {
@@ -229,9 +229,10 @@ fn many_owners_after_a_capture(api: Api) {
     assert_over(&world, &graph_log);
 }
 
-/// `-1` after a capture, as often as one likes: what nobody may ask for is bounded, and said.
+/// Unordered requests after a capture leave owners whose streams cannot be queried. Their number is limited, and the error says
+/// so.
 #[test]
-fn an_export_is_refused_where_too_much_waits() {
+fn an_export_is_refused_if_too_many_owners_wait() {
     process("limit");
 }
 
@@ -240,16 +241,16 @@ fn a_limit(api: Api) {
     let [producer, pool] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
     world.driver.begin_capture(pool.handle, RELAXED).unwrap();
     let (owner, graph_log) = written(&world, device_memory(api), producer);
-    drop(owner.into_dlpack_with(&asking(number(pool))).unwrap());
+    drop(owner.into_dlpack_with(&request_on(number(pool))).unwrap());
     let graph = world.driver.end_capture(pool.handle).unwrap();
     world.driver.destroy_graph(graph).unwrap();
     collect();
-    // Owners whose stream is named again do not count, where streams have IDs.
+    // Where streams have IDs, owners whose stream is named again do not count.
     limit(3, usize::MAX);
     let consumer = world.lane(world.first, Blocks::No);
     for turn in 0..if api == Api::Cuda { 10 } else { 0 } {
         let (owner, _) = written(&world, device_memory(api), producer);
-        let tensor = owner.into_dlpack_with(&asking(number(consumer)));
+        let tensor = owner.into_dlpack_with(&request_on(number(consumer)));
         drop(tensor.unwrap_or_else(|error| panic!("turn {turn}: {error}")));
     }
     assert_eq!(collect(), 0);
@@ -259,7 +260,7 @@ fn a_limit(api: Api) {
         let mut logs = Vec::new();
         let refused = loop {
             let (owner, log) = written(&world, device_memory(api), producer);
-            match owner.into_dlpack_with(&asking(Some(-1))) {
+            match owner.into_dlpack_with(&request_on(Some(-1))) {
                 Ok(tensor) => drop(tensor),
                 Err(error) => break (error, log),
             }
@@ -279,7 +280,7 @@ fn a_limit(api: Api) {
         assert_eq!(refused.1.drops(), 1);
         assert_eq!(collect(), 0);
         let (owner, log) = written(&world, device_memory(api), producer);
-        drop(owner.into_dlpack_with(&asking(Some(-1))).unwrap());
+        drop(owner.into_dlpack_with(&request_on(Some(-1))).unwrap());
         logs.extend([log, refused.1]);
         logs.iter().for_each(|log| assert_over(&world, log));
     }
@@ -288,23 +289,23 @@ fn a_limit(api: Api) {
 }
 
 #[test]
-fn owners_of_256_mb_that_nobody_can_name_are_freed() {
+fn owners_of_256_mb_of_unknown_streams_are_freed() {
     process("bytes");
 }
 
-/// A tensor of so many rows, all of which are the same.
+/// A tensor with this many rows, all of which are the same memory.
 struct Rows(Owner, i64);
 
 impl DLPack for Rows {
     #[expect(unsafe_code, reason = "lends memory by its address")]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         let start = core::ptr::with_exposed_provenance_mut::<u8>(self.0.address);
-        // SAFETY: so many bytes were allocated there, and are freed with the owner.
+        // SAFETY: the bytes are allocated, and are freed with the owner.
         let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES, self.0.kind.device()) };
         let row = i64::try_from(BYTES).expect("a small number");
         let parts = Parts::new().shape([self.1, row]).strides([0, 1]);
         parts
-            .stream(self.0.said.expect("it is said"))
+            .stream(self.0.named_stream.expect("it names a stream"))
             .describe(loan)
     }
 }
@@ -317,7 +318,7 @@ fn much_memory(api: Api) {
         let [consumer, other] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
         let (owner, log) = written(&world, device_memory(api), producer);
         let address = owner.address;
-        let tensor = Rows(owner, rows).into_dlpack_with(&asking(number(consumer)));
+        let tensor = Rows(owner, rows).into_dlpack_with(&request_on(number(consumer)));
         world.read(consumer, address);
         drop(tensor.expect("it can be exported"));
         let (tensor, next) = from_dlpack(&world, producer, other);
@@ -330,22 +331,22 @@ fn much_memory(api: Api) {
 }
 
 #[test]
-fn what_waits_at_the_exit_is_left_to_the_driver() {
-    let said = process("exit");
-    assert!(said.contains("it waits"), "{said}");
-    assert!(!said.contains("it is freed"), "{said}");
+fn owners_that_wait_at_exit_are_not_dropped() {
+    let output = process("exit");
+    assert!(output.contains("it waits"), "{output}");
+    assert!(!output.contains("it is freed"), "{output}");
 }
 
-/// Says when it is dropped.
-struct Says(Owner);
+/// Prints a text when it is dropped.
+struct PrintsDrop(Owner);
 
-impl DLPack for Says {
+impl DLPack for PrintsDrop {
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         self.0.describe()
     }
 }
 
-impl Drop for Says {
+impl Drop for PrintsDrop {
     fn drop(&mut self) {
         eprintln!("it is freed");
     }
@@ -356,12 +357,12 @@ fn an_exit() {
     let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
     let (owner, _) = written(&world, device_memory(Api::Cuda), producer);
     drop(
-        Says(owner)
-            .into_dlpack_with(&asking(number(consumer)))
+        PrintsDrop(owner)
+            .into_dlpack_with(&request_on(number(consumer)))
             .expect("it can be exported"),
     );
     assert_eq!(world.sim.live(EVENTS), 0);
     eprintln!("it waits on {}", Device::cuda(0));
-    // As the end of a program, and not of a test, which collects.
+    // The exit of a program, which does not collect, unlike the end of a test.
     std::process::exit(0);
 }

@@ -1,4 +1,4 @@
-//! Runs a case, and compares what happens with the rules.
+//! Runs a case, and compares the result with the rules.
 #![expect(unsafe_code, reason = "frees what graphs have read")]
 
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::memory::{Blocks, Lane, Log, Owner, World};
 use crate::oracle::{Export, Fate, Release, Rules};
 use crate::simulator::{ALLOCATIONS, Api, EVENTS, hand_over};
 
-/// What is different from a driver and a consumer that do as they should.
+/// How the run differs from one with a correct driver and consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Run {
     Whole,
-    /// This call orders nothing while core is at work.
+    /// This call orders nothing while core calls it.
     Ignoring(&'static str),
-    /// Whoever asked for no order makes none.
+    /// A consumer that requests no order makes none itself.
     Hasty,
 }
 
 std::thread_local! {
-    /// By which reading of the manuals: whether a stream that captures can be asked for other things.
+    /// The reading of the manuals: whether a capturing stream may be queried for other things.
     pub(crate) static LAX: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
 }
 
-/// What went wrong where it was expected; an error where it was not.
+/// Returns the faults that the rules expect; an error for any other difference.
 pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
     let world = World::new(cell.kind.api());
     cell.driver.set(&world);
-    // The manual says that it may wait, and nobody relies on it.
+    // By the manual a free may wait, but core does not depend on it.
     world.sim.switch("free-at-once", true);
     let lanes = Lanes::of(cell, &world);
     let captures = lanes.captures(cell.captures);
@@ -41,7 +41,7 @@ pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
         world: &world,
         captures: &captures,
     };
-    // By that name another thread has another stream.
+    // On another thread, the number means another stream.
     let of_thread = captures
         .iter()
         .any(|one| one[0].blocks == Blocks::PerThread);
@@ -53,7 +53,7 @@ pub(crate) fn run(cell: &Cell, how: Run) -> Result<Vec<String>, String> {
         rules: &rules,
     };
     if cell.immediate && rules.is_busy(lanes.freed_on) {
-        // Its owner has to free it elsewhere.
+        // Such an owner must be freed on another thread.
         return Ok(Vec::new());
     }
     stage.play().inspect_err(|_| stage.clear_away())
@@ -83,7 +83,7 @@ impl Abilities {
 }
 
 impl Cell {
-    /// Makes current what has to be for the export.
+    /// Makes the context of the export current.
     pub(crate) fn enter(&self, world: &World) {
         self.current.enter(world);
     }
@@ -133,7 +133,7 @@ impl Stage<'_> {
         self.finish(early)
     }
 
-    /// With a write pending, or captured; whether the memory is freed too early.
+    /// Plays the case with a pending or a captured write. Returns whether the memory is freed too early.
     fn play_on(&self, written: Option<usize>) -> Result<bool, String> {
         let (world, cell, rules) = (self.world(), self.cell(), self.rules);
         let lanes = rules.lanes;
@@ -180,7 +180,7 @@ impl Stage<'_> {
         self.check_drops("after all", fate != Fate::KeptForGraphs)?;
         if fate == Fate::KeptForGraphs {
             same("owners kept", dlpack_core::stream::captured(), 1)?;
-            // Of a capture that was broken there is no graph.
+            // A broken capture has no graph.
             let executable = match rules.is_broken() {
                 true => None,
                 false => Some(self.launch(&graphs)?),
@@ -193,12 +193,12 @@ impl Stage<'_> {
             assert_eq!(over.unwrap_or(Ok(())), Ok(()));
             if cell.driver == Abilities::Old || executable.is_none() {
                 self.collect();
-                self.check_drops("where nobody knows of the end", false)?;
+                self.check_drops("where the end of the graph is unknown", false)?;
                 for place in [world.second, world.other] {
                     let waited = world.within(place, |driver| driver.synchronize());
                     assert_eq!(waited, Ok(()));
                 }
-                // SAFETY: the graphs are not launched again, and what was is over but for what the first context does.
+                // SAFETY: the graphs are not launched again, and all launches are complete, except for work of the first context.
                 self.at_work(|| unsafe { dlpack_core::stream::release_captured() });
             }
             self.collect();
@@ -210,14 +210,14 @@ impl Stage<'_> {
         Ok(early && read && !in_graph)
     }
 
-    /// Has core look after what waits: where the context is current that the consumer may have worked in, and at last when
-    /// the host knows that all is over.
+    /// Calls `collect`: first with the context current in which the consumer may have worked, at last after the host has waited
+    /// for all work.
     fn collect(&self) {
         let world = self.world();
         let collect = || _ = dlpack_core::stream::collect();
         self.at_work(collect);
         world.within(world.other, |_| self.quietly(collect));
-        // Some wait for one context after the other.
+        // Owners of several contexts need one call for each context.
         for _ in 0..3 {
             if self.cell().driver != Abilities::Slow {
                 break;
@@ -231,7 +231,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Does something with what has to be current, and with the driver as it is told to be.
+    /// Runs `body` in the context of the case, with the driver of the run.
     fn at_work<T>(&self, body: impl FnOnce() -> T) -> T {
         self.at_work_in(self.cell().current, body)
     }
@@ -241,7 +241,7 @@ impl Stage<'_> {
         self.quietly(body)
     }
 
-    /// Does something with the driver as it is told to be.
+    /// Runs `body` with the driver of the run.
     fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
         let sim = &self.world().sim;
         if let Run::Ignoring(call) = self.how {
@@ -254,7 +254,7 @@ impl Stage<'_> {
         done
     }
 
-    /// The same, and afterwards the thread has to be as before.
+    /// Runs `body` like `at_work_in`, and checks that the state of the thread is unchanged.
     fn unnoticed<T>(
         &self,
         current: Current,
@@ -270,7 +270,7 @@ impl Stage<'_> {
             (done, before, world.current(), calls)
         });
         same("current afterwards", after, before)?;
-        // What waits for an event has one.
+        // An owner that waits for an event keeps one.
         let more = world.sim.live(EVENTS) - events;
         if !(0..=1).contains(&more) {
             return Err(format!("{more} events more"));
@@ -285,7 +285,7 @@ impl Stage<'_> {
             driver: self.world().driver,
             kind: cell.kind,
             address: self.address,
-            said: lanes.said,
+            named_stream: lanes.named_stream,
             freed_on: lanes.freed_on,
             written,
             immediate: cell.immediate,
@@ -312,7 +312,7 @@ impl Stage<'_> {
         }
     }
 
-    /// `spare` is how many unused events there were before.
+    /// Checks the calls of an export. `spare` is the number of unused events before it.
     fn check_calls(&self, calls: &[String], export: Export, spare: usize) -> Result<(), String> {
         let count = |words: &[&str]| {
             let has = |line: &&String| {
@@ -332,7 +332,7 @@ impl Stage<'_> {
         );
         let expected = match export {
             Export::Event => {
-                // A stream of another context refuses the event of the device's primary context.
+                // A stream of another context refuses the event of the primary context.
                 let Cell {
                     producer,
                     current,
@@ -344,7 +344,7 @@ impl Stage<'_> {
                     && matches!(current, Current::Nothing | Current::First | Current::Second);
                 let events = 1 + usize::from(retried);
                 let created = events.saturating_sub(spare);
-                // Those of primary contexts of CUDA are kept for the next export.
+                // Events of CUDA's primary contexts are kept for the next export.
                 let destroyed = (spare + created).checked_sub(spare_events(false));
                 let destroyed = destroyed.ok_or("an event is used twice")?;
                 (created, events, 1, 0, destroyed, 0, 0)
@@ -352,14 +352,14 @@ impl Stage<'_> {
             Export::Joined => (0, 0, 0, 1, 0, 0, 0),
             Export::HostWaits => (0, 0, 0, 0, 0, 1, 0),
             Export::Silent | Export::Looked => (0, 0, 0, 0, 0, 0, 0),
-            // The owner was freed, and nothing else is left of it.
+            // The owner was freed, and no event is left.
             Export::Refused => (0, 0, 0, 0, 0, 0, 0),
         };
         same("calls to order", counts, expected).map_err(|error| format!("{error}\n{calls:?}"))?;
         if export == Export::Silent && !calls.is_empty() {
             return Err(format!("calls for nothing: {calls:?}"));
         }
-        // Nobody waits but the consumer, and for nobody but the producer.
+        // Only the consumer waits, and only for the producer.
         let Lanes {
             producer, reader, ..
         } = *self.rules.lanes;
@@ -380,7 +380,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// The consumer's first use of the data; whether there is one.
+    /// The consumer's first use of the data. Returns whether there is one.
     fn read(&self) -> bool {
         let (world, rules) = (self.world(), self.rules);
         if rules.is_broken() {
@@ -409,10 +409,14 @@ impl Stage<'_> {
         true
     }
 
-    /// The consumer's stream goes, and another one comes by its handle. What was queued goes on.
+    /// Destroys the consumer's stream, and makes another one with its handle. The queued work continues.
     fn replace_reader(&self) -> Result<(), String> {
         let world = self.world();
-        let reader = self.rules.lanes.reader.ok_or("nobody reads on the host")?;
+        let reader = self
+            .rules
+            .lanes
+            .reader
+            .ok_or("the consumer has no stream")?;
         world.within(reader.place, |driver| {
             assert_eq!(driver.destroy_stream(reader.handle), Ok(()));
         });
@@ -451,7 +455,7 @@ impl Stage<'_> {
                     || theirs.iter().flatten().any(|&lane| on(call, lane))
             };
             let mut calls = calls.iter().filter(|call| !by_owner(call));
-            return same("somebody waits", calls.find(waits), None);
+            return same("a call waits", calls.find(waits), None);
         }
         let driver = world.driver;
         let current = move || match driver.api {
@@ -474,12 +478,12 @@ impl Stage<'_> {
         same("current on the other thread", after, Ok(0))
     }
 
-    /// After a case that went wrong: what core keeps of it must not come up in the next one.
+    /// After a failed case: releases what core has kept, so that it does not affect the next case.
     fn clear_away(&self) {
         self.log.forget();
-        // Most have ended.
+        // Most captures have ended already.
         let _ = self.end_captures();
-        // SAFETY: what was kept is not freed any more.
+        // SAFETY: the owners no longer free anything.
         unsafe { dlpack_core::stream::release_captured() };
         self.collect();
     }
@@ -492,7 +496,7 @@ impl Stage<'_> {
         same(when, self.world().sim.faults(), Vec::new())
     }
 
-    /// Nothing is left of the case but its faults.
+    /// Checks that nothing of the case is left but its faults.
     fn finish(&self, early: bool) -> Result<Vec<String>, String> {
         let sim = &self.world().sim;
         let faults = sim.faults();

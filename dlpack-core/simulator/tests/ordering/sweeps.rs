@@ -12,7 +12,7 @@ use dlpack_core::{DLPack, Descriptor, Error};
 
 use crate::memory::{Blocks, Kind, Log, Owner, World};
 use crate::simulator::{Api, BOTH, GLOBAL, hand_over};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 
 /// An owner whose consumer on the default stream is still at work, so that it waits for an event.
 fn defer(world: &World) -> Arc<Log> {
@@ -21,17 +21,17 @@ fn defer(world: &World) -> Arc<Log> {
     let consumer = world.lane(world.first, Blocks::Legacy);
     let (owner, log) = written(world, device_memory(world.driver.api), producer);
     let address = owner.address;
-    let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+    let tensor = owner.into_dlpack_with(&request_on(None)).unwrap();
     world.read(consumer, address);
     drop(tensor);
     assert_eq!(log.drops(), 0, "the consumer is at work");
     log
 }
 
-/// One thread has taken the owners out of the lists and is querying the driver. Another one neither misses them nor loses what is
-/// deferred meanwhile.
+/// One thread has taken the owners out of the lists and is querying the driver. Another thread neither misses them nor loses
+/// owners that are deferred at that time.
 #[test]
-fn a_thread_that_queries_hides_no_owner_from_others() {
+fn owners_that_a_thread_queries_are_not_missed_by_others() {
     for api in BOTH {
         let world = World::new(api);
         world.sim.switch("hand-over", true);
@@ -64,7 +64,7 @@ fn a_thread_that_queries_hides_no_owner_from_others() {
     }
 }
 
-/// Memory whose `Drop` says that it has begun, and waits for a word.
+/// Memory whose `Drop` reports its start, and waits for a message.
 struct Held {
     owner: Owner,
     began: Sender<()>,
@@ -84,7 +84,7 @@ impl Drop for Held {
     }
 }
 
-/// An owner, and what its `Drop` is held by.
+/// An owner, and the channels of its `Drop`.
 fn held(owner: Owner) -> (Held, Receiver<()>, Sender<()>) {
     let (began, begins) = channel();
     let (end, may_end) = channel();
@@ -96,8 +96,8 @@ fn held(owner: Owner) -> (Held, Receiver<()>, Sender<()>) {
     (owner, begins, end)
 }
 
-/// A thread that has just dropped an owner, and counts the others, waits for one that is querying them. HIP is swept last, so
-/// between its sweep and the count no other lock is taken.
+/// A thread that has just dropped an owner, and counts the others, waits for a thread that is querying them. HIP is swept last,
+/// so that between its sweep and the count no other lock is taken.
 #[test]
 fn owners_are_counted_after_the_queries_of_another_thread() {
     let mut world = World::new(Api::Cuda);
@@ -107,12 +107,12 @@ fn owners_are_counted_after_the_queries_of_another_thread() {
     world.sim.switch("slow", true);
     let producer = world.lane(world.first, Blocks::No);
     let (owner, busy) = written(&world, Kind::Cuda, producer);
-    drop(owner.into_dlpack_with(&asking(None)).unwrap());
+    drop(owner.into_dlpack_with(&request_on(None)).unwrap());
     (world.driver, world.first) = of_hip;
     let producer = world.lane(world.first, Blocks::No);
     let (owner, done) = written(&world, Kind::Rocm, producer);
     let (owner, begins, end) = held(owner);
-    drop(owner.into_dlpack_with(&asking(None)).unwrap());
+    drop(owner.into_dlpack_with(&request_on(None)).unwrap());
     assert_eq!(world.driver.synchronize(), Ok(()));
     let counting = thread::spawn(|| {
         hand_over();
@@ -154,10 +154,10 @@ fn a_thread_drops_no_owner_by_the_wrong_driver() {
         let producer = world.lane(first, Blocks::No);
         let (owner, log) = written(&world, device_memory(driver.api), producer);
         let (owner, begins, end) = held(owner);
-        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        drop(owner.into_dlpack_with(&request_on(None)).unwrap());
         logs.push(log);
         let (owner, log) = written(&world, device_memory(driver.api), producer);
-        drop(owner.into_dlpack_with(&asking(None)).unwrap());
+        drop(owner.into_dlpack_with(&request_on(None)).unwrap());
         logs.push(log);
         world.sim.switch("slow", false);
         let thread = thread::spawn(|| {
@@ -179,11 +179,11 @@ fn a_thread_drops_no_owner_by_the_wrong_driver() {
 }
 
 std::thread_local! {
-    /// How many drops of [`Collects`] this thread is in.
+    /// How many drops of [`Collects`] are on the stack of this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Memory whose `Drop` collects, as that of a pool that has run dry; and the deepest that such drops were inside each other.
+/// Memory whose `Drop` calls `collect`, as that of an exhausted pool may do; and the deepest nesting of such drops.
 struct Collects(Owner, Arc<AtomicUsize>);
 
 impl DLPack for Collects {
@@ -201,7 +201,7 @@ impl Drop for Collects {
     }
 }
 
-/// Otherwise the stack of the collecting thread would limit how many owners may wait.
+/// With nested drops, the stack of the collecting thread would limit the number of waiting owners.
 #[test]
 fn owners_that_collect_are_dropped_one_after_the_other() {
     for api in BOTH {
@@ -213,7 +213,7 @@ fn owners_that_collect_are_dropped_one_after_the_other() {
             .map(|_| {
                 let (owner, log) = written(&world, device_memory(api), producer);
                 let owner = Collects(owner, Arc::clone(&deepest));
-                drop(owner.into_dlpack_with(&asking(None)).unwrap());
+                drop(owner.into_dlpack_with(&request_on(None)).unwrap());
                 log
             })
             .collect();
@@ -227,7 +227,7 @@ fn owners_that_collect_are_dropped_one_after_the_other() {
 /// Memory whose `Drop` drops a tensor, exports another one, and panics.
 struct Panics {
     owner: Owner,
-    /// A tensor, and an owner to export.
+    /// A tensor to drop, and an owner to export.
     others: Option<(dlpack_core::Managed, Owner)>,
 }
 
@@ -241,14 +241,14 @@ impl Drop for Panics {
     fn drop(&mut self) {
         if let Some((tensor, owner)) = self.others.take() {
             drop(tensor);
-            drop(owner.into_dlpack_with(&asking(None)).unwrap());
+            drop(owner.into_dlpack_with(&request_on(None)).unwrap());
         }
         panic!("a test panics in a drop");
     }
 }
 
 #[test]
-fn owners_that_panic_in_a_sweep_leave_it_whole() {
+fn a_sweep_survives_owners_that_panic() {
     for api in BOTH {
         let world = World::new(api);
         world.sim.switch("slow", true);
@@ -261,13 +261,13 @@ fn owners_that_panic_in_a_sweep_leave_it_whole() {
             owner
         };
         for stream in [None, number(consumer), None, Some(-1), None] {
-            let tensor = one().into_dlpack_with(&asking(stream)).unwrap();
+            let tensor = one().into_dlpack_with(&request_on(stream)).unwrap();
             let others = Some((tensor, one()));
             let owner = Panics {
                 owner: one(),
                 others,
             };
-            drop(owner.into_dlpack_with(&asking(None)).unwrap());
+            drop(owner.into_dlpack_with(&request_on(None)).unwrap());
         }
         world.sim.switch("slow", false);
         world.enter(world.second);

@@ -1,4 +1,4 @@
-//! What happens to a tensor beside being exported once and dropped.
+//! Operations on a tensor other than a single export and its drop.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ pub(crate) fn device_memory(api: Api) -> Kind {
     }
 }
 
-/// A stream of a lane that lives for the rest of a test.
-#[expect(unsafe_code, reason = "a handle is a promise")]
-pub(crate) fn said(lane: Lane) -> StreamHandle {
+/// The handle of a stream that lives for the rest of the test.
+#[expect(unsafe_code, reason = "`from_raw` requires that the stream lives")]
+pub(crate) fn handle_of(lane: Lane) -> StreamHandle {
     // SAFETY: the tests of this file destroy no streams, and drop their tensors before the next world begins.
     unsafe { StreamHandle::from_raw(lane.handle) }
 }
@@ -32,7 +32,7 @@ pub(crate) fn written(world: &World, kind: Kind, lane: Lane) -> (Owner, Arc<Log>
         driver: world.driver,
         kind,
         address,
-        said: Some(said(lane)),
+        named_stream: Some(handle_of(lane)),
         freed_on: lane,
         written: None,
         immediate: false,
@@ -45,7 +45,7 @@ pub(crate) fn number(lane: Lane) -> Option<i64> {
     Some(i64::try_from(lane.handle).expect("a handle is no large number"))
 }
 
-pub(crate) fn asking(stream: Option<i64>) -> ExportRequest {
+pub(crate) fn request_on(stream: Option<i64>) -> ExportRequest {
     ExportRequest {
         stream,
         ..ExportRequest::versioned()
@@ -64,7 +64,7 @@ pub(crate) fn assert_over(world: &World, log: &Log) {
 }
 
 #[test]
-fn numbers_that_mean_nothing_are_refused_without_a_call() {
+fn invalid_stream_numbers_are_refused_without_a_call() {
     for kind in Kind::ALL {
         let bad: &[i64] = match kind.api() {
             Api::Cuda => &[0, -2, -3, i64::MIN],
@@ -72,9 +72,9 @@ fn numbers_that_mean_nothing_are_refused_without_a_call() {
         };
         let to_host = [-1, 0, 1, 2, 0x1000].map(|stream| ExportRequest {
             dl_device: Some(Device::CPU),
-            ..asking(Some(stream))
+            ..request_on(Some(stream))
         });
-        let requests = bad.iter().map(|&stream| asking(Some(stream)));
+        let requests = bad.iter().map(|&stream| request_on(Some(stream)));
         for request in requests.chain(to_host) {
             let world = World::new(kind.api());
             let lane = world.lane(world.first, Blocks::No);
@@ -103,7 +103,9 @@ fn a_tensor_that_is_exported_again_keeps_its_stream() {
         let (owner, log) = written(&world, device_memory(api), producer);
         let address = owner.address;
         let tensor = owner.into_dlpack().unwrap();
-        let again = tensor.into_dlpack_with(&asking(number(consumer))).unwrap();
+        let again = tensor
+            .into_dlpack_with(&request_on(number(consumer)))
+            .unwrap();
         world.read(consumer, address);
         drop(again);
         assert_over(&world, &log);
@@ -112,18 +114,21 @@ fn a_tensor_that_is_exported_again_keeps_its_stream() {
 
 #[test]
 #[expect(unsafe_code, reason = "takes over a struct of C")]
-fn a_tensor_that_was_imported_is_ready_on_the_default_stream() {
+fn an_imported_tensor_is_ready_on_the_default_stream() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
         let consumer = world.lane(world.first, Blocks::No);
         let (owner, log) = written(&world, device_memory(api), producer);
         let address = owner.address;
-        // Whoever imports asks for the default stream, and nothing in the struct tells of any other.
-        let exported = owner.into_dlpack_with(&asking(None)).unwrap().into_raw();
-        // SAFETY: it was given up right here.
+        // An importer requests the default stream, and the struct names no other.
+        let exported = owner
+            .into_dlpack_with(&request_on(None))
+            .unwrap()
+            .into_raw();
+        // SAFETY: `into_raw` just returned the pointer, and this is its only use.
         let imported = unsafe { dlpack_core::Managed::from_raw(exported) }.unwrap();
-        let again = imported.into_dlpack_with(&asking(number(consumer)));
+        let again = imported.into_dlpack_with(&request_on(number(consumer)));
         let again = again.unwrap();
         world.read(consumer, address);
         drop(again);
@@ -132,16 +137,16 @@ fn a_tensor_that_was_imported_is_ready_on_the_default_stream() {
 }
 
 #[test]
-fn the_default_stream_of_a_thread_is_followed_on_another() {
+fn the_default_stream_of_one_thread_is_ordered_before_that_of_another() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::PerThread);
     let consumer = world.lane(world.first, Blocks::No);
     let (owner, log) = written(&world, Kind::Cuda, producer);
     let address = owner.address;
     let tensor = owner.into_dlpack().unwrap();
-    let there = std::thread::spawn(move || tensor.into_dlpack_with(&asking(number(consumer))));
+    let there = std::thread::spawn(move || tensor.into_dlpack_with(&request_on(number(consumer))));
     let again = there.join().unwrap().unwrap();
-    // What this thread queued before does not count: the other one does the ordering.
+    // Earlier work of this thread does not matter: the export on the other thread orders the consumer.
     world.read(consumer, address);
     drop(again);
     assert_over(&world, &log);
@@ -150,7 +155,7 @@ fn the_default_stream_of_a_thread_is_followed_on_another() {
 #[test]
 fn two_consumers_of_one_owner_are_both_waited_for() {
     for api in BOTH {
-        // In which order the two tensors and the owner itself are let go.
+        // The orders in which the two tensors and the owner itself are dropped.
         for order in [
             [0, 1, 2],
             [0, 2, 1],
@@ -165,7 +170,7 @@ fn two_consumers_of_one_owner_are_both_waited_for() {
             let (owner, log) = written(&world, device_memory(api), producer);
             let owner = Arc::new(owner);
             let tensors = consumers.map(|consumer| {
-                let tensor = owner.to_dlpack_with(&asking(number(consumer))).unwrap();
+                let tensor = owner.to_dlpack_with(&request_on(number(consumer))).unwrap();
                 world.read(consumer, owner.address);
                 tensor
             });
@@ -186,7 +191,7 @@ fn two_consumers_of_one_owner_are_both_waited_for() {
 }
 
 #[test]
-fn the_stream_of_the_last_export_without_order_is_told_while_it_lives() {
+fn the_current_stream_is_that_of_the_last_unordered_export_while_it_lives() {
     let world = World::new(Api::Cuda);
     let (cuda, second) = (Device::cuda(0), Device::cuda(1));
     let [one, two] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
@@ -201,16 +206,18 @@ fn the_stream_of_the_last_export_without_order_is_told_while_it_lives() {
     let first = export(one).into_dlpack().unwrap();
     assert_eq!(current_stream(cuda), one.handle);
     assert_eq!(current_stream(second), 0, "of another device");
-    let later = export(two).into_dlpack_with(&asking(Some(-1))).unwrap();
+    let later = export(two).into_dlpack_with(&request_on(Some(-1))).unwrap();
     assert_eq!(current_stream(cuda), two.handle);
-    let ordered = export(one).into_dlpack_with(&asking(number(two))).unwrap();
+    let ordered = export(one)
+        .into_dlpack_with(&request_on(number(two)))
+        .unwrap();
     assert_eq!(current_stream(cuda), two.handle, "order was asked for");
     let elsewhere = std::thread::spawn(move || current_stream(cuda));
     assert_eq!(elsewhere.join().unwrap(), 0, "on another thread");
     drop(later);
     assert_eq!(current_stream(cuda), 0, "the last one is gone");
     let mut beside = export(other);
-    beside.said = Some(within(beside.said, world.other));
+    beside.named_stream = Some(within(beside.named_stream, world.other));
     let beside = beside.into_dlpack().unwrap();
     assert_eq!(current_stream(cuda), 0, "it has no number");
     drop((first, ordered, beside));
@@ -219,10 +226,13 @@ fn the_stream_of_the_last_export_without_order_is_told_while_it_lives() {
     }
 }
 
-#[expect(unsafe_code, reason = "a context is a promise")]
+#[expect(
+    unsafe_code,
+    reason = "`in_context` requires the context of the stream"
+)]
 fn within(stream: Option<StreamHandle>, context: usize) -> StreamHandle {
-    // SAFETY: it is the default stream of this very context.
-    unsafe { stream.expect("it is said").in_context(context) }
+    // SAFETY: the stream is the default stream of this context.
+    unsafe { stream.expect("it names a stream").in_context(context) }
 }
 
 #[test]
@@ -236,12 +246,12 @@ fn either_struct_is_ordered_and_its_deleter_called_on_any_thread() {
             let address = owner.address;
             let request = ExportRequest {
                 max_version: None,
-                ..asking(number(consumer))
+                ..request_on(number(consumer))
             };
             let request = if legacy {
                 request
             } else {
-                asking(number(consumer))
+                request_on(number(consumer))
             };
             let tensor = owner.into_dlpack_with(&request).unwrap();
             let deleter = Deleter::of(tensor, legacy);
@@ -252,7 +262,7 @@ fn either_struct_is_ordered_and_its_deleter_called_on_any_thread() {
     }
 }
 
-/// A struct as C has it.
+/// A struct as C code has it.
 enum Deleter {
     Versioned(usize),
     Legacy(usize),
@@ -274,24 +284,24 @@ impl Deleter {
             Self::Versioned(tensor) => {
                 let tensor: *mut dlpack_core::abi::DLManagedTensorVersioned =
                     core::ptr::with_exposed_provenance_mut(tensor);
-                // SAFETY: the struct was given up to this, and nobody else has it.
+                // SAFETY: `into_raw` returned the pointer, and no other code has it.
                 let deleter = unsafe { (*tensor).deleter }.expect("it is never null");
-                // SAFETY: called once, with its own struct.
+                // SAFETY: the deleter is called once, with its own struct.
                 unsafe { deleter(tensor) };
             }
             Self::Legacy(tensor) => {
                 let tensor: *mut dlpack_core::abi::DLManagedTensor =
                     core::ptr::with_exposed_provenance_mut(tensor);
-                // SAFETY: as above.
+                // SAFETY: `into_legacy` returned the pointer, and no other code has it.
                 let deleter = unsafe { (*tensor).deleter }.expect("it is never null");
-                // SAFETY: as above.
+                // SAFETY: the deleter is called once, with its own struct.
                 unsafe { deleter(tensor) };
             }
         }
     }
 }
 
-/// An owner that fails when it is dropped, after it has made another context the current one.
+/// An owner that panics when it is dropped, after it has made another context current.
 struct Panics(Owner);
 
 impl DLPack for Panics {
@@ -302,19 +312,19 @@ impl DLPack for Panics {
 
 impl Drop for Panics {
     fn drop(&mut self) {
-        // The owner inside is dropped all the same, and leaves its context behind.
+        // The inner owner is dropped all the same, and leaves its context current.
         panic!("a test panics in a drop");
     }
 }
 
 #[test]
-fn an_owner_that_panics_leaves_the_thread_as_it_was() {
+fn an_owner_that_panics_does_not_change_the_current_context() {
     for api in BOTH {
         for stream in [Some(-1), None] {
             let world = World::new(api);
             let producer = world.lane(world.first, Blocks::No);
             let (owner, log) = written(&world, device_memory(api), producer);
-            let tensor = Panics(owner).into_dlpack_with(&asking(stream)).unwrap();
+            let tensor = Panics(owner).into_dlpack_with(&request_on(stream)).unwrap();
             world.enter(world.second);
             drop(tensor);
             assert_eq!(world.current(), world.second);
@@ -323,7 +333,7 @@ fn an_owner_that_panics_leaves_the_thread_as_it_was() {
     }
 }
 
-/// An owner that looks at what is current before it frees anything.
+/// An owner that reads the current context before it frees anything.
 struct Looks {
     owner: Owner,
     current: fn(Driver) -> usize,
@@ -343,16 +353,16 @@ impl Drop for Looks {
     }
 }
 
-/// It may name its stream, or its memory, by nothing but what is current.
+/// The owner may depend on the current context for its stream or memory.
 #[test]
 fn an_owner_is_dropped_where_its_context_is_current() {
     for kind in Kind::ALL {
-        for said in [true, false] {
+        for names_stream in [true, false] {
             let world = World::new(kind.api());
             let lane = world.lane(world.first, Blocks::Legacy);
             let (mut owner, log) = written(&world, kind, lane);
             world.driver.synchronize_stream(lane.handle).unwrap();
-            owner.said = owner.said.filter(|_| said);
+            owner.named_stream = owner.named_stream.filter(|_| names_stream);
             let found = Arc::new(AtomicUsize::new(usize::MAX));
             let owner = Looks {
                 owner,
@@ -362,7 +372,7 @@ fn an_owner_is_dropped_where_its_context_is_current() {
                 },
                 found: Arc::clone(&found),
             };
-            let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+            let tensor = owner.into_dlpack_with(&request_on(None)).unwrap();
             world.enter(world.second);
             drop(tensor);
             assert_over(&world, &log);
@@ -371,8 +381,8 @@ fn an_owner_is_dropped_where_its_context_is_current() {
     }
 }
 
-/// The default streams are those of the device of the memory. A thread may have a context of another device that is not the
-/// primary one of that.
+/// The default streams are those of the device of the memory, also on a thread whose current context belongs to another device
+/// and is not a primary one.
 #[test]
 fn a_context_of_another_device_does_not_change_which_default_stream_is_meant() {
     let world = World::new(Api::Cuda);
@@ -382,7 +392,7 @@ fn a_context_of_another_device_does_not_change_which_default_stream_is_meant() {
     let (owner, log) = written(&world, Kind::Cuda, producer);
     let address = owner.address;
     world.enter(elsewhere);
-    let tensor = owner.into_dlpack_with(&asking(Some(1))).unwrap();
+    let tensor = owner.into_dlpack_with(&request_on(Some(1))).unwrap();
     world.read(legacy, address);
     drop(tensor);
     assert_eq!(world.current(), elsewhere);

@@ -1,4 +1,4 @@
-//! Tensors that go from thread to thread.
+//! Tensors that are used on several threads.
 
 use core::time::Duration;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use dlpack_core::{DLPack, Descriptor, Error};
 
 use crate::memory::{Blocks, Owner, World};
 use crate::simulator::{Api, BOTH, RELAXED, hand_over};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 
 #[test]
 fn a_thread_that_never_had_a_context_exports_and_drops() {
@@ -23,7 +23,9 @@ fn a_thread_that_never_had_a_context_exports_and_drops() {
         let address = owner.address;
         let there = thread::spawn(move || {
             hand_over();
-            owner.into_dlpack_with(&asking(number(consumer))).unwrap()
+            owner
+                .into_dlpack_with(&request_on(number(consumer)))
+                .unwrap()
         });
         let tensor = there.join().unwrap();
         world.sim.hand_over();
@@ -34,7 +36,7 @@ fn a_thread_that_never_had_a_context_exports_and_drops() {
 }
 
 #[test]
-fn what_one_thread_could_not_free_another_one_does() {
+fn owners_that_one_thread_cannot_free_are_freed_by_another() {
     for api in BOTH {
         let world = World::new(api);
         let kind = device_memory(api);
@@ -42,7 +44,9 @@ fn what_one_thread_could_not_free_another_one_does() {
         let consumer = world.lane(world.first, Blocks::No);
         let (owner, log) = written(&world, kind, producer);
         let address = owner.address;
-        let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+        let tensor = owner
+            .into_dlpack_with(&request_on(number(consumer)))
+            .unwrap();
         world.read(consumer, address);
         world
             .driver
@@ -60,7 +64,7 @@ fn what_one_thread_could_not_free_another_one_does() {
 
 #[test]
 fn the_default_stream_of_a_thread_is_freed_on_behind_that_of_another() {
-    // Written and read on this thread's own default stream, and freed on one of the same number.
+    // Written and read on this thread's own default stream, and freed on one with the same number.
     for same in [true, false] {
         let world = World::new(Api::Cuda);
         let producer = world.lane(world.first, Blocks::PerThread);
@@ -70,7 +74,9 @@ fn the_default_stream_of_a_thread_is_freed_on_behind_that_of_another() {
         };
         let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
         let address = owner.address;
-        let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+        let tensor = owner
+            .into_dlpack_with(&request_on(number(consumer)))
+            .unwrap();
         world.read(consumer, address);
         let there = thread::spawn(move || drop(tensor));
         there.join().unwrap();
@@ -82,7 +88,7 @@ fn the_default_stream_of_a_thread_is_freed_on_behind_that_of_another() {
 fn many_threads_export_and_drop_at_once() {
     for api in BOTH {
         let world = World::new(api);
-        // What one thread waited for, another one knows by the lock of the list.
+        // The lock of the list synchronizes the threads, which the simulator cannot know.
         world.sim.switch("hand-over", true);
         let producer = world.lane(world.first, Blocks::No);
         let threads: Vec<_> = (0..8)
@@ -98,7 +104,7 @@ fn many_threads_export_and_drop_at_once() {
                     let mut logs = Vec::new();
                     for (owner, log) in owners {
                         let address = owner.address;
-                        let request = asking(number(consumer));
+                        let request = request_on(number(consumer));
                         let tensor = owner.into_dlpack_with(&request).unwrap();
                         if api == Api::Cuda {
                             driver.set_current(first).unwrap();
@@ -123,7 +129,7 @@ fn many_threads_export_and_drop_at_once() {
     }
 }
 
-/// Memory of a pool that a lock guards; how often a drop found that locked.
+/// Memory of a pool with a lock; counts the drops that found it locked.
 struct Pooled {
     owner: Owner,
     pool: Arc<Mutex<()>>,
@@ -138,16 +144,19 @@ impl DLPack for Pooled {
 
 impl Drop for Pooled {
     fn drop(&mut self) {
-        // `lock` would wait for ever.
+        // `lock` would deadlock.
         if let Err(TryLockError::WouldBlock) = self.pool.try_lock() {
-            *self.met.lock().expect("nobody panics with it") += 1;
+            *self
+                .met
+                .lock()
+                .expect("no thread panics while it holds the lock") += 1;
         }
     }
 }
 
-/// A program that exports with its pool locked, to which its owners return.
+/// A program that exports while it has locked the pool to which its owners return.
 #[test]
-fn no_export_drops_what_others_have_let_go_of() {
+fn no_export_drops_owners_of_other_tensors() {
     for api in BOTH {
         let world = World::new(api);
         let producer = world.lane(world.first, Blocks::No);
@@ -171,8 +180,10 @@ fn no_export_drops_what_others_have_let_go_of() {
             world.sim.switch("slow", true);
             let tensor = {
                 let pool = Arc::clone(&owner.pool);
-                let _locked = pool.lock().expect("nobody panics with it");
-                owner.into_dlpack_with(&asking(stream)).unwrap()
+                let _locked = pool
+                    .lock()
+                    .expect("no thread panics while it holds the lock");
+                owner.into_dlpack_with(&request_on(stream)).unwrap()
             };
             world.read(consumer, address);
             drop(tensor);
@@ -186,11 +197,11 @@ fn no_export_drops_what_others_have_let_go_of() {
     }
 }
 
-/// Memory whose first owner waits in its `Drop`, as for Python's GIL.
+/// Memory whose first owner blocks in its `Drop`, as if it waited for Python's GIL.
 struct Blocked {
     owner: Owner,
     entered: Sender<()>,
-    /// Taken by the first `Drop`.
+    /// The first `Drop` takes it.
     leave: Arc<Mutex<Option<Receiver<()>>>>,
 }
 
@@ -202,7 +213,11 @@ impl DLPack for Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        let leave = self.leave.lock().expect("nobody panics with it").take();
+        let leave = self
+            .leave
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .take();
         if let Some(leave) = leave {
             self.entered.send(()).expect("the test waits for it");
             let _ = leave.recv();
@@ -210,10 +225,10 @@ impl Drop for Blocked {
     }
 }
 
-/// While one thread waits in an owner's `Drop`, others neither wait for it nor miss the owners behind that one.
+/// While one thread blocks in an owner's `Drop`, other threads neither wait for it nor miss the owners after that one.
 // CAP-13
 #[test]
-fn a_thread_that_waits_in_a_drop_keeps_no_other_from_its_owners() {
+fn a_thread_that_blocks_in_a_drop_does_not_block_other_sweeps() {
     const OWNERS: usize = 20;
     for api in BOTH {
         let world = World::new(api);
@@ -234,7 +249,7 @@ fn a_thread_that_waits_in_a_drop_keeps_no_other_from_its_owners() {
                 entered,
                 leave,
             };
-            let tensor = owner.into_dlpack_with(&asking(None)).unwrap();
+            let tensor = owner.into_dlpack_with(&request_on(None)).unwrap();
             world.read(consumer, address);
             drop(tensor);
             logs.push(log);
@@ -261,9 +276,9 @@ fn a_thread_that_waits_in_a_drop_keeps_no_other_from_its_owners() {
     }
 }
 
-/// Nobody exports any more, and nobody asks.
+/// No thread exports any more, and no thread calls `collect`.
 #[test]
-fn a_thread_drops_what_waits_for_an_event() {
+fn the_collector_thread_drops_owners_that_wait_for_an_event() {
     let world = World::new(Api::Cuda);
     world.sim.switch("hand-over", true);
     let producer = world.lane(world.first, Blocks::No);
@@ -271,7 +286,9 @@ fn a_thread_drops_what_waits_for_an_event() {
     let make = || {
         let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
         let address = owner.address;
-        let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+        let tensor = owner
+            .into_dlpack_with(&request_on(number(consumer)))
+            .unwrap();
         world.read(consumer, address);
         (tensor, log)
     };
@@ -294,9 +311,9 @@ fn a_thread_drops_what_waits_for_an_event() {
     }
 }
 
-/// 100,000 exports over eight streams, some of them into captures, while another stream never comes to an end.
+/// 100,000 exports to eight streams, some of them into captures, while the work of another stream never ends.
 #[test]
-fn the_owners_that_wait_stay_few() {
+fn few_owners_wait_at_a_time() {
     const EXPORTS: usize = 100_000;
     let world = World::new(Api::Cuda);
     world.sim.switch("no-record", true);
@@ -308,14 +325,16 @@ fn the_owners_that_wait_stay_few() {
         let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
         log.forget();
         let address = owner.address;
-        let tensor = owner.into_dlpack_with(&asking(number(consumer))).unwrap();
+        let tensor = owner
+            .into_dlpack_with(&request_on(number(consumer)))
+            .unwrap();
         world.read(consumer, address);
         tensor
     };
     drop(export(busy));
     let (mut held, mut most, mut captures) = (Vec::new(), 0, 0);
     for turn in 0..EXPORTS {
-        // Neither the order of the streams nor how long a tensor is held repeats itself soon.
+        // The order of the streams, and how long a tensor is kept, vary.
         let random = turn.wrapping_mul(0x9e37_79b9) >> 7;
         held.push(export(streams[random % streams.len()]));
         while held.len() > random % 30 {
@@ -326,7 +345,7 @@ fn the_owners_that_wait_stay_few() {
             owner.log.forget();
             world.driver.synchronize_stream(producer.handle).unwrap();
             world.driver.begin_capture(pool.handle, RELAXED).unwrap();
-            drop(owner.into_dlpack_with(&asking(number(pool))).unwrap());
+            drop(owner.into_dlpack_with(&request_on(number(pool))).unwrap());
             let graph = world.driver.end_capture(pool.handle).unwrap();
             world.driver.destroy_graph(graph).unwrap();
             captures += 1;
@@ -334,7 +353,7 @@ fn the_owners_that_wait_stay_few() {
         if turn % 16 == 0 {
             let stream = streams[turn / 16 % streams.len()];
             world.driver.synchronize_stream(stream.handle).unwrap();
-            // As the thread does.
+            // A sweep as the collector's thread makes it.
             sweep_all();
         }
         most = most.max(retained().owners);

@@ -1,4 +1,4 @@
-//! What a user of `torch` does: captures, contexts of their own, loops.
+//! Typical programs of PyTorch users: captures, their own contexts, loops.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use dlpack_core::{DLPack, Error, Managed};
 
 use crate::memory::{Blocks, Lane, Log, Owner, World};
 use crate::simulator::{Api, BOTH, GLOBAL, RELAXED};
-use crate::tensors::{asking, assert_over, device_memory, number, written};
+use crate::tensors::{assert_over, device_memory, number, request_on, written};
 
-/// `torch.from_dlpack(x)` where this stream is the current one, and a use of the result.
+/// `torch.from_dlpack(x)` on this current stream, and a use of the result.
 fn use_it(world: &World, owner: Owner, consumer: Lane) -> Managed {
     let address = owner.address;
     let stream = number(consumer).map(|number| match world.driver.api {
         Api::Cuda => number.max(1),
         Api::Hip => number,
     });
-    let tensor = owner.into_dlpack_with(&asking(stream)).unwrap();
+    let tensor = owner.into_dlpack_with(&request_on(stream)).unwrap();
     world.read(consumer, address);
     tensor
 }
 
-/// The same with new data.
+/// `torch.from_dlpack(x)` of new data.
 pub(crate) fn from_dlpack(world: &World, producer: Lane, consumer: Lane) -> (Managed, Arc<Log>) {
     let (owner, log) = written(world, device_memory(world.driver.api), producer);
     (use_it(world, owner, consumer), log)
@@ -33,8 +33,8 @@ fn forget_graphs() {
     unsafe { dlpack_core::stream::release_captured() };
 }
 
-/// PyTorch's recipe for graphs: a warm-up on a side stream, and then the same lines once more while a stream captures.
-/// `a = torch.from_dlpack(x)` drops the first alias then.
+/// PyTorch's recipe for graphs: a warm-up on a side stream, then the same lines while a stream captures. There, `a =
+/// torch.from_dlpack(x)` drops the first alias.
 #[test]
 fn a_name_is_bound_again_inside_torch_cuda_graph() {
     for api in BOTH {
@@ -47,7 +47,7 @@ fn a_name_is_bound_again_inside_torch_cuda_graph() {
                     let (owner, log) = written(&world, device_memory(api), producer);
                     world.order(producer, side);
                     let address = owner.address;
-                    let tensor = owner.into_dlpack_with(&asking(Some(-1))).unwrap();
+                    let tensor = owner.into_dlpack_with(&request_on(Some(-1))).unwrap();
                     world.read(side, address);
                     (tensor, log)
                 }
@@ -58,7 +58,7 @@ fn a_name_is_bound_again_inside_torch_cuda_graph() {
             let again = use_it(&world, again, pool);
             drop(warm);
             drop(again);
-            // Somebody else goes on meanwhile.
+            // Other code exports while the stream captures.
             drop(use_it(&world, next, side));
             let graph = world.driver.end_capture(pool.handle);
             let graph = graph.expect("the capture is whole");
@@ -72,9 +72,9 @@ fn a_name_is_bound_again_inside_torch_cuda_graph() {
     }
 }
 
-/// Who is refused, or captures, has other things to do than to free what others have let go of.
+/// An export that is refused, or that is part of a capture, does not sweep waiting owners.
 #[test]
-fn who_captures_looks_after_nobody() {
+fn exports_in_captures_sweep_no_owners() {
     for api in BOTH {
         let world = World::new(api);
         let [producer, pool, fork] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
@@ -93,7 +93,7 @@ fn who_captures_looks_after_nobody() {
         let inside = use_it(&world, within, fork);
         world.order(fork, pool);
         assert_eq!(log.drops(), 0, "by one inside of it");
-        let refused = refused.into_dlpack_with(&asking(number(producer)));
+        let refused = refused.into_dlpack_with(&request_on(number(producer)));
         assert!(matches!(refused, Err(Error::Capturing { .. })));
         assert_eq!(log.drops(), 0, "by one that is refused");
         let graph = world.driver.end_capture(pool.handle).unwrap();
@@ -111,7 +111,7 @@ fn who_captures_looks_after_nobody() {
     }
 }
 
-/// Whatever waits, later captures are none of its business.
+/// Waiting owners do not affect later captures.
 #[test]
 fn tensors_that_wait_break_no_later_capture() {
     for api in BOTH {
@@ -119,12 +119,12 @@ fn tensors_that_wait_break_no_later_capture() {
         let [producer, other, pool] = [(); 3].map(|()| world.lane(world.first, Blocks::No));
         let (owner, graph_log) = written(&world, device_memory(api), producer);
         world.driver.begin_capture(pool.handle, GLOBAL).unwrap();
-        // From now on it is known that there are captures.
+        // From now on core knows that there are captures.
         drop(use_it(&world, owner, pool));
         let first = world.driver.end_capture(pool.handle).unwrap();
         let mut logs = Vec::new();
         for _ in 0..70 {
-            // Of streams that do not come again, so that nobody knows when they are done.
+            // These streams are not named again, so core cannot query when their work is done.
             let consumer = world.lane(world.first, Blocks::No);
             let (tensor, log) = from_dlpack(&world, producer, consumer);
             logs.push(log);
@@ -134,7 +134,7 @@ fn tensors_that_wait_break_no_later_capture() {
             let owners = [(); 2].map(|()| written(&world, device_memory(api), producer));
             world.driver.begin_capture(pool.handle, GLOBAL).unwrap();
             for ((owner, log), stream) in owners.into_iter().zip([None, number(other)]) {
-                drop(owner.into_dlpack_with(&asking(stream)).unwrap());
+                drop(owner.into_dlpack_with(&request_on(stream)).unwrap());
                 logs.push(log);
             }
             let graph = world
@@ -151,7 +151,7 @@ fn tensors_that_wait_break_no_later_capture() {
     }
 }
 
-/// `torch.cuda.GreenContext.set_context()`, or a context of `PyCUDA`: stream 1 is that of the context.
+/// `torch.cuda.GreenContext.set_context()`, or a context of PyCUDA: stream 1 is that of the context.
 #[test]
 fn the_default_stream_is_that_of_the_context_that_is_current() {
     for green in [true, false] {
@@ -167,7 +167,7 @@ fn the_default_stream_is_that_of_the_context_that_is_current() {
             let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
             let address = owner.address;
             world.enter(place);
-            let tensor = owner.into_dlpack_with(&asking(stream)).unwrap();
+            let tensor = owner.into_dlpack_with(&request_on(stream)).unwrap();
             world.read(consumer, address);
             drop(tensor);
             assert_eq!(world.current(), place);
@@ -177,9 +177,9 @@ fn the_default_stream_is_that_of_the_context_that_is_current() {
     }
 }
 
-/// A loop with a stream of its own: what one turn let go of, the next one records, and nobody waits for anything.
+/// A loop with its own stream: each turn records the owners of the turn before, and no call waits.
 #[test]
-fn a_training_loop_frees_what_the_turn_before_let_go_of() {
+fn a_training_loop_frees_the_owners_of_the_previous_turn() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::No);
     let consumer = world.lane(world.first, Blocks::No);
@@ -203,7 +203,7 @@ fn a_training_loop_frees_what_the_turn_before_let_go_of() {
         !names.iter().any(|name| bad.contains(&name.as_str())),
         "{names:?}"
     );
-    // No event can be asked for its time.
+    // All events are made without timing.
     let events = world.sim.calls();
     let mut made = events
         .iter()
@@ -214,7 +214,7 @@ fn a_training_loop_frees_what_the_turn_before_let_go_of() {
     }
 }
 
-/// On a busy device: what an owner waits for is the work before its own drop, however often its stream comes again.
+/// On a busy device, an owner waits for the work before its drop, however often its stream is used again.
 #[test]
 fn later_work_of_a_consumer_keeps_no_earlier_owner() {
     let world = World::new(Api::Cuda);
@@ -240,9 +240,9 @@ fn later_work_of_a_consumer_keeps_no_earlier_owner() {
     world.sim.assert_clean();
 }
 
-/// A stream that has the handle of one that is gone is another stream.
+/// A stream with the handle of a destroyed one is another stream.
 #[test]
-fn a_handle_that_comes_back_is_not_taken_for_the_old_stream() {
+fn a_reused_handle_is_another_stream() {
     let world = World::new(Api::Cuda);
     let producer = world.lane(world.first, Blocks::No);
     let consumer = world.lane(world.first, Blocks::No);

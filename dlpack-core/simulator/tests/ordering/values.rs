@@ -1,4 +1,4 @@
-//! What is in a copy: of every layout, the values that were still being written.
+//! The contents of copies: for every layout, the values whose writes were still pending.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Loan, Parts}
 
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
 use crate::simulator::{ALLOCATIONS, Api, BOTH};
-use crate::tensors::{asking, device_memory, number, written};
+use crate::tensors::{device_memory, number, request_on, written};
 
-/// A part of an owner's memory, in steps of its own.
+/// A part of an owner's memory, with strides.
 struct Strided {
     owner: Owner,
     shape: Vec<i64>,
@@ -20,13 +20,13 @@ impl DLPack for Strided {
     #[expect(unsafe_code, reason = "lends memory by its address")]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
         let start = core::ptr::with_exposed_provenance_mut::<u16>(self.owner.address);
-        // SAFETY: as for the owner.
+        // SAFETY: the bytes are allocated, and are freed with the owner.
         let loan = unsafe { Loan::from_raw_parts_mut(start, BYTES / 2, self.owner.kind.device()) };
         Parts::new()
             .shape(&self.shape)
             .strides(&self.strides)
             .offset(self.offset)
-            .stream(self.owner.said.expect("it is said"))
+            .stream(self.owner.named_stream.expect("it names a stream"))
             .describe(loan)
     }
 }
@@ -106,13 +106,13 @@ fn a_copy_on_the_device_has_the_values_and_the_strides() {
             let (tensor, log) = Strided::of_numbers(&world, api, layout);
             let request = ExportRequest {
                 copy: Some(true),
-                ..asking(number(consumer))
+                ..request_on(number(consumer))
             };
             let copy = tensor.into_dlpack_with(&request).unwrap();
             assert!(copy.view().is_copied() && !copy.view().is_read_only());
             assert_eq!(copy.view().device(), device_memory(api).device());
             assert_eq!(copy.view().shape(), shape);
-            // Looked at by a copy of the copy.
+            // Read by a copy of the copy.
             world.driver.synchronize_stream(consumer.handle).unwrap();
             let host = copy.into_dlpack_with(&TO_HOST).unwrap();
             assert_eq!(host.view().to_vec::<u16>().unwrap(), expected, "{shape:?}");

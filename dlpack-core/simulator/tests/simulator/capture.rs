@@ -8,7 +8,7 @@ impl Driver {
         answer(call!(name, (stream => usize, mode => i32) -> i32))
     }
 
-    /// Gives the graph.
+    /// Returns the graph.
     pub(crate) fn end_capture(self, stream: usize) -> Answer<usize> {
         let mut graph = 0;
         let name = self.name("cuStreamEndCapture", "hipStreamEndCapture");
@@ -24,7 +24,7 @@ impl Driver {
         answer(code).map(|()| status)
     }
 
-    /// The status as above, and the number of the capture.
+    /// The status as in `is_capturing`, and the number of the capture.
     pub(crate) fn capture_info(self, stream: usize) -> Answer<(i32, u64)> {
         let mut status = -1;
         let mut id = 0;
@@ -36,7 +36,7 @@ impl Driver {
         answer(code).map(|()| (status, id))
     }
 
-    /// Sets this thread's mode towards captures and gives the one before.
+    /// Sets the capture mode of this thread, and returns the previous one.
     pub(crate) fn exchange_mode(self, mode: i32) -> Answer<i32> {
         let mut mode = mode;
         let name = self.name(
@@ -47,7 +47,7 @@ impl Driver {
         answer(code).map(|()| mode)
     }
 
-    /// Makes a graph ready to be launched.
+    /// Makes an executable graph.
     pub(crate) fn instantiate(self, graph: usize) -> Answer<usize> {
         let mut executable = 0;
         let name = self.name("cuGraphInstantiate_v2", "hipGraphInstantiate");
@@ -73,7 +73,7 @@ impl Driver {
         answer(call!(name, (graph => usize) -> i32))
     }
 
-    /// An object that a graph can own; `destructor` is called with `data` at its last reference.
+    /// A user object, which a graph can own. Its last release calls `destructor` with `data`.
     pub(crate) fn user_object(
         self,
         data: usize,
@@ -91,7 +91,7 @@ impl Driver {
         result(code, object)
     }
 
-    /// A graph takes over the program's reference.
+    /// Moves the program's reference to a graph.
     pub(crate) fn give_to_graph(self, graph: usize, object: usize) -> Answer {
         let name = self.name("cuGraphRetainUserObject", "hipGraphRetainUserObject");
         answer(call!(

@@ -2,7 +2,7 @@
 
 use super::{Answer, Api, answer, library, result};
 
-/// The entry points of one driver, as far as both have them; CUDA's own ones panic with HIP.
+/// The entry points of one driver that both have. Those of CUDA only panic with HIP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Driver {
     pub(crate) api: Api,
@@ -55,7 +55,7 @@ impl Driver {
         answer(call!(name, (device => i32) -> i32))
     }
 
-    /// A context beside the primary one; it becomes current.
+    /// Makes a context other than the primary one, and makes it current.
     pub(crate) fn create_context(self, device: i32) -> Answer<usize> {
         let mut context = 0;
         let name = self.name("cuCtxCreate_v4", "");
@@ -66,7 +66,7 @@ impl Driver {
         result(code, context)
     }
 
-    /// A green context, which becomes current to nobody.
+    /// Makes a green context, without making it current.
     pub(crate) fn create_green(self, device: i32) -> Answer<usize> {
         let mut context = 0;
         let name = self.name("cuGreenCtxCreate", "");
@@ -94,7 +94,7 @@ impl Driver {
         result(code, context)
     }
 
-    /// Kernels of the current context (CUDA) or device (HIP) reach another one's memory.
+    /// Lets kernels of the current context (CUDA) or device (HIP) access memory of another one.
     pub(crate) fn enable_peer(self, peer: usize) -> Answer {
         let name = self.name("cuCtxEnablePeerAccess", "hipDeviceEnablePeerAccess");
         match self.api {
@@ -118,7 +118,7 @@ impl Driver {
         answer(code).map(|()| device)
     }
 
-    /// Waits for the whole context (CUDA) or device (HIP).
+    /// Waits for the current context (CUDA) or device (HIP).
     pub(crate) fn synchronize(self) -> Answer {
         let name = self.name("cuCtxSynchronize", "hipDeviceSynchronize");
         answer(call!(name, () -> i32))
@@ -138,7 +138,7 @@ impl Driver {
         result(code, stream)
     }
 
-    /// A stream that the legacy stream waits for, and the other way round.
+    /// A stream that the legacy stream waits for, and that waits for the legacy stream.
     #[track_caller]
     pub(crate) fn blocking(self) -> usize {
         self.stream(0).expect("a context is current")
@@ -178,7 +178,7 @@ impl Driver {
 
     // Events.
 
-    /// What of a stream a capture may forbid to ask for: its context, flags and number; in HIP its device and flags.
+    /// Queries that a capture may forbid: context, flags and number of a stream; in HIP device and flags.
     pub(crate) fn ask(self, stream: usize) -> [Answer; 3] {
         let mut place = 0_u64;
         let names = match self.api {
@@ -195,7 +195,7 @@ impl Driver {
         })
     }
 
-    /// Puts what `later` captures next behind what `earlier` has captured.
+    /// Orders what `later` captures next after what `earlier` has captured.
     pub(crate) fn join_capture(self, earlier: usize, later: usize) -> Answer {
         let (mut status, mut id, mut graph) = (0, 0, 0);
         let (mut nodes, mut count) = (0, 0);
@@ -264,7 +264,7 @@ impl Driver {
         answer(call!(name, (event => usize) -> i32))
     }
 
-    /// `later` waits for all that `earlier` has begun, by an event that is destroyed at once.
+    /// Makes `later` wait for all work of `earlier` that is queued now, by an event that is destroyed at once.
     #[track_caller]
     pub(crate) fn order(self, earlier: usize, later: usize) {
         let event = self.event();

@@ -29,7 +29,7 @@ impl Driver {
         self.allocate("cuMemAlloc_v2", "hipMalloc", bytes)
     }
 
-    /// Plain memory.
+    /// Memory that is not allocated in stream order.
     #[track_caller]
     pub(crate) fn alloc(self, bytes: usize) -> usize {
         self.try_alloc(bytes).expect("a context is current")
@@ -47,7 +47,7 @@ impl Driver {
             .expect("a context is current")
     }
 
-    /// Memory that is allocated in the order of a stream.
+    /// Memory that is allocated in stream order.
     pub(crate) fn try_alloc_async(self, bytes: usize, stream: usize) -> Answer<usize> {
         let mut address = 0;
         let name = self.name("cuMemAllocAsync", "hipMallocAsync");
@@ -86,7 +86,7 @@ impl Driver {
         ))
     }
 
-    /// Copies between two blocks of memory of the device.
+    /// Copies between two blocks of device memory.
     pub(crate) fn copy_on_device(
         self,
         to: usize,
@@ -98,28 +98,28 @@ impl Driver {
         self.copy(name, to, from, bytes, stream)
     }
 
-    /// Copies into memory of the host, which the caller keeps until the copy is done.
+    /// Copies to host memory, which the caller keeps until the copy is done.
     pub(crate) fn copy_to_host(self, to: &mut [u8], from: usize, stream: usize) -> Answer {
         let name = self.name("cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync");
         let address = to.as_mut_ptr().expose_provenance();
         self.copy(name, address, from, to.len(), stream)
     }
 
-    /// Copies into memory of the host on the legacy stream, and waits.
+    /// Copies to host memory on the legacy stream, and waits.
     pub(crate) fn copy_to_host_and_wait(self, to: &mut [u8], from: usize) -> Answer {
         let name = self.name("cuMemcpyDtoH_v2", "");
         let address = to.as_mut_ptr().expose_provenance();
         answer(call!(name, (address => usize, from => usize, to.len() => usize) -> i32))
     }
 
-    /// Copies out of memory of the host.
+    /// Copies from host memory.
     pub(crate) fn copy_to_device(self, to: usize, from: &[u8], stream: usize) -> Answer {
         let name = self.name("cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync");
         let address = from.as_ptr().expose_provenance();
         self.copy(name, to, address, from.len(), stream)
     }
 
-    /// Copies into memory of the host by its address, which stays there until the copy is done.
+    /// Copies to the address of host memory, which exists until the copy is done.
     pub(crate) fn copy_to_address(
         self,
         to: usize,

@@ -1,8 +1,8 @@
-//! Opens the simulator as a driver and puts words of Rust on it. Tests include this file as a module.
+//! Loads the simulator as a driver, and wraps it in Rust functions. Tests include this file as a module.
 //!
-//! `Sim::new` is what a test begins with: it waits until no other test uses the simulator, and begins a new world.
+//! A test begins with `Sim::new`, which waits until no other test uses the simulator, and resets it.
 #![allow(unsafe_code, reason = "calls functions by their names")]
-#![allow(dead_code, reason = "each test needs a part of it")]
+#![allow(dead_code, reason = "each test uses only some of it")]
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -13,40 +13,40 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
 
-/// Where the library lies: cargo puts it beside the tests of its package.
+/// The path of the library: cargo puts it in the folder of the tests of its package.
 pub(crate) fn library_path() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own file");
     let beside = test.parent().expect("a file lies in a directory");
     beside.join(format!("{DLL_PREFIX}dlpack_simulator{DLL_SUFFIX}"))
 }
 
-/// Opens the library, once, and lets core find it: before any test can have asked core for a driver.
+/// Loads the library once, and sets the variables by which core finds it, before any test can make core look for a driver.
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let path = library_path();
         for variable in ["DLPACK_LIBCUDA", "DLPACK_LIBAMDHIP64"] {
-            // SAFETY: each test begins here, and the lock of `OnceLock` lets none go on while this runs. Nothing else
-            // in these tests reads the environment.
+            // SAFETY: each test begins here, and the lock of `OnceLock` stops all others while this runs. No other code of these
+            // tests reads the environment.
             unsafe { std::env::set_var(variable, &path) };
         }
-        // SAFETY: the library's initialization is that of Rust's standard library.
+        // SAFETY: the initialiser of the library is that of Rust's standard library.
         unsafe { Library::new(&path) }.expect("cargo builds the simulator beside its tests")
     })
 }
 
-/// Calls an entry point by its name, with the types of C.
+/// Calls an entry point by its name, with the given C types.
 macro_rules! call {
     ($name:expr, ($($value:expr => $type:ty),*) -> $result:ty) => {{
         let name = &$crate::simulator::terminated($name)[..=$name.len()];
-        // SAFETY: the types are those of the function of this name in the simulator's `cuda.rs`, `cuda_memory.rs`,
-        // `hip.rs` or `control.rs`.
+        // SAFETY: the types are those of the function of this name in the simulator's `cuda.rs`, `cuda_memory.rs`, `hip.rs` or
+        // `control.rs`.
         let entry = unsafe { library().get::<extern "C" fn($($type),*) -> $result>(name) };
         entry.unwrap_or_else(|error| panic!("{}: {error}", $name))($($value),*)
     }};
 }
 
-/// A name as C has it, so that nobody has to allocate one.
+/// A NUL-terminated name, without an allocation.
 fn terminated(name: &str) -> [u8; 64] {
     let mut terminated = [0; 64];
     terminated[..name.len()].copy_from_slice(name.as_bytes());
@@ -59,14 +59,14 @@ mod memory;
 
 pub(crate) use driver::Driver;
 
-/// A code as `Result`: anything but 0 is an error.
+/// A return code as `Result`: anything but 0 is an error.
 pub(crate) type Answer<T = ()> = Result<T, i32>;
 
 fn answer(code: i32) -> Answer {
     if code == 0 { Ok(()) } else { Err(code) }
 }
 
-/// Gives what an entry point writes to its place for a result.
+/// The value that an entry point wrote through its output pointer.
 fn result(code: i32, place: usize) -> Answer<usize> {
     answer(code).map(|()| place)
 }
@@ -86,7 +86,7 @@ pub(crate) const STREAMS: i32 = 2;
 pub(crate) const GRAPHS: i32 = 3;
 pub(crate) const USER_OBJECTS: i32 = 4;
 
-/// Modes of a capture, and of a thread towards captures.
+/// Modes of captures, and of threads.
 pub(crate) const GLOBAL: i32 = 0;
 pub(crate) const THREAD_LOCAL: i32 = 1;
 pub(crate) const RELAXED: i32 = 2;
@@ -98,15 +98,15 @@ pub(crate) const PER_THREAD: usize = 2;
 /// The simulator, for one test at a time.
 pub(crate) struct Sim {
     _alone: MutexGuard<'static, ()>,
-    /// CUDA's primary context of device 0, which `Sim` retains for good.
+    /// CUDA's primary context of device 0, which `Sim` never releases.
     primary: usize,
-    /// Whether a test looks at that itself.
+    /// Whether the test itself checks disagreements of the oracles.
     may_disagree: AtomicBool,
 }
 
 impl Drop for Sim {
     fn drop(&mut self) {
-        // What still waits must not come up in the next test's world. Some wait for one context after the other.
+        // Waiting owners must not be dropped in the next test's world. Owners of several contexts need one call for each context.
         if !std::thread::panicking() {
             dlpack_core::stream::collect();
             dlpack_core::stream::collect();
@@ -118,13 +118,13 @@ impl Drop for Sim {
 }
 
 impl Sim {
-    /// A new world with so many devices. `cuInit` has been called; no context is current.
+    /// Resets the simulator to this many devices. `cuInit` has been called; no context is current.
     pub(crate) fn new(devices: i32) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // The thread of core would drop owners whenever it likes. `look` does what it does.
+        // The collector's thread would drop owners at any time. Tests sweep by explicit calls instead.
         dlpack_core::stream::collect_in_background(false);
-        // The new world has no events of the old one.
+        // Events of the previous world do not exist in the new one.
         dlpack_core::stream::spare_events(true);
         call!("sim_reset", (devices => i32) -> ());
         let mut primary = 0;
@@ -141,7 +141,7 @@ impl Sim {
         }
     }
 
-    /// One of the two drivers. With CUDA, the primary context of device 0 is made current to this thread.
+    /// One of the two drivers. With CUDA, the primary context of device 0 becomes current on this thread.
     pub(crate) fn driver(&self, api: Api) -> Driver {
         let driver = Driver { api };
         if api == Api::Cuda {
@@ -160,7 +160,7 @@ impl Sim {
         self.driver(Api::Hip)
     }
 
-    /// What the host does itself with these bytes.
+    /// Records an access of the host to these bytes.
     pub(crate) fn host_read(&self, address: usize, bytes: usize) {
         on_host(address, bytes, false);
     }
@@ -169,12 +169,12 @@ impl Sim {
         on_host(address, bytes, true);
     }
 
-    /// All host threads that the simulator knows have waited for each other: write it where tests join threads.
+    /// Tells the simulator that all host threads have synchronized. Tests call it after they join threads.
     pub(crate) fn hand_over(&self) {
         hand_over();
     }
 
-    /// What went wrong. Ends the test if the two oracles do not agree on that.
+    /// The faults so far. Fails the test if the two oracles disagree.
     #[track_caller]
     pub(crate) fn faults(&self) -> Vec<String> {
         let (faults, disagreements) = verdicts();
@@ -182,21 +182,21 @@ impl Sim {
         faults
     }
 
-    /// What the two oracles see differently, for a test in which they do.
+    /// The disagreements of the two oracles, for a test that expects some.
     pub(crate) fn disagreements(&self) -> Vec<String> {
         self.may_disagree.store(true, Ordering::Relaxed);
         verdicts().1
     }
 
-    /// Ends the test if anything went wrong so far.
+    /// Fails the test if there was a fault.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
         let faults = self.faults();
         assert!(faults.is_empty(), "faults:\n{}", faults.join("\n"));
     }
 
-    /// Ends the test unless exactly one thing went wrong so far, described by these words. Then begins to count anew
-    /// with the next world.
+    /// Fails the test unless there was exactly one fault, whose text contains these words. The faults are cleared only with the
+    /// next world.
     #[track_caller]
     pub(crate) fn assert_one_fault(&self, words: &[&str]) {
         let faults = self.faults();
@@ -212,7 +212,7 @@ impl Sim {
         lines("sim_calls")
     }
 
-    /// The names alone.
+    /// The names of the calls, without arguments.
     pub(crate) fn call_names(&self) -> Vec<String> {
         let name = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
         self.calls().into_iter().map(name).collect()
@@ -232,7 +232,7 @@ impl Sim {
         all - i32::try_from(spare).expect("a small number")
     }
 
-    /// The `nth` next call of `entry` (1: the next) gives `code` and does nothing. 0: none does any more.
+    /// The `nth` next call of `entry` (1: the next) returns `code` and does nothing. 0 cancels that.
     pub(crate) fn fail(&self, entry: &str, nth: u64, code: i32) {
         let entry = format!("{entry}\0");
         call!("sim_fail", (entry.as_ptr() => *const u8, nth => u64, code => i32) -> ());
@@ -275,17 +275,17 @@ impl Sim {
     }
 }
 
-/// For threads that have no `Sim`: all that the others did is done.
+/// Tells the simulator that all host threads have synchronized, on a thread without a `Sim`.
 pub(crate) fn hand_over() {
     call!("sim_hand_over", () -> ());
 }
 
-/// An access of the calling thread itself, for those who have no `Sim`.
+/// Records an access of the calling thread to these bytes, without a `Sim`.
 pub(crate) fn on_host(address: usize, bytes: usize, write: bool) {
     call!("sim_host", (address => usize, bytes => usize, i32::from(write) => i32) -> ());
 }
 
-/// What went wrong, and what the two oracles see differently.
+/// The faults, and the disagreements of the two oracles.
 fn verdicts() -> (Vec<String>, Vec<String>) {
     let lines = lines("sim_faults").into_iter();
     lines.partition(|line| !line.starts_with("disagreement"))
@@ -305,8 +305,8 @@ fn lines(function: &str) -> Vec<String> {
     lines
 }
 
-/// What an entry point gives that is called with so many zeros: with a null pointer wherever it expects a place. For
-/// calls that fail before they look at them.
+/// The return code of an entry point that is called with this many zeros, so with null for all its output pointers. For calls
+/// that fail before they read their arguments.
 pub(crate) fn answer_of(name: &str, arguments: usize) -> i32 {
     match arguments {
         0 => call!(name, () -> i32),
@@ -337,7 +337,7 @@ pub(crate) fn error_name(api: Api, code: i32) -> Option<String> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: the simulator's names are constants, each with a zero behind it.
+    // SAFETY: the simulator's names are NUL-terminated constants.
     let name = unsafe { CStr::from_ptr(name) };
     Some(name.to_string_lossy().into_owned())
 }
