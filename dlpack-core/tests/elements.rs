@@ -14,7 +14,7 @@ use dlpack_core::abi::{
 };
 use dlpack_core::element::{F4E2M1FNx2, F6E2M3FNx4, F6E3M2FNx4, Plain};
 use dlpack_core::{
-    Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, FromDLPack, Managed, Parts,
+    Buffer, DLPack, DataType, Descriptor, Error, ExportRequest, FromDLPack, Loan, Managed, Parts,
     SharedBuffer, TensorRef,
 };
 
@@ -142,6 +142,37 @@ fn groups_share_bytes() {
     check_round_trips(&fours, (17, 4, 1), false, &[2]);
     check_round_trips(&sixes.map(F6E2M3FNx4::pack), (15, 6, 1), false, &[4]);
     check_round_trips(&sixes.map(F6E3M2FNx4::pack), (16, 6, 1), false, &[4]);
+}
+
+/// LAY-22: the items of a group share bytes, and strides of groups stay inside the memory.
+#[test]
+fn strides_of_groups_stay_inside_the_memory() {
+    fn describe<T: Plain + Default>(strides: [i64; 2], offset: i64) -> Result<Vec<i64>, Error> {
+        let groups = [T::default(); 6];
+        let parts = Parts::new().shape([2, 3]).strides(strides).offset(offset);
+        let described = parts.describe(Loan::from(&groups[..]))?;
+        Ok(described.strides().to_vec())
+    }
+    fn check<T: Plain + Default>(items: i64) {
+        let every = |strides| describe::<T>(strides, 0);
+        assert_eq!(every([3, 1]), Ok(vec![3 * items, items, 1]));
+        assert_eq!(every([1, 2]), Ok(vec![items, 2 * items, 1]));
+        assert_eq!(
+            describe::<T>([-3, 1], 3),
+            Ok(vec![-3 * items, items, 1]),
+            "the last three, then the first three"
+        );
+        for (strides, offset) in [([4, 1], 0), ([3, 1], 1), ([-3, 1], 2), ([1000, 1], 0)] {
+            let refused = describe::<T>(strides, offset);
+            assert!(
+                matches!(refused, Err(Error::OutOfBounds { .. })),
+                "{strides:?} {offset}: {refused:?}"
+            );
+        }
+    }
+    check::<F4E2M1FNx2>(2);
+    check::<F6E2M3FNx4>(4);
+    check::<F6E3M2FNx4>(4);
 }
 
 /// DTY-11: item `i` has the bits from `i * bits` on, counted from the lowest bit of the first byte.

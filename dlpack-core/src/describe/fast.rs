@@ -252,7 +252,8 @@ impl Annotation {
         let mut shape = self.leading_axes(memory, &start)?;
         let leading = shape.len;
         let element_items = size_to_i64(start.reading.axes.count_items());
-        let item_bytes = start.reading.dtype.itemsize_bits() / 8;
+        // `None` for the items of a group, which share bytes: the bounds below are in bytes.
+        let item_bytes = start.reading.dtype.itemsize()?;
         let of_elements = StrideUnit {
             items: element_items,
             shift: 0,
