@@ -78,7 +78,9 @@ impl Annotation {
         }
         let elements = memory.bytes.checked_div(memory.element)?;
         let mut shape = match &self.shape {
-            Some(shape) => shape.inline_dims().fill_hole(elements)?,
+            Some(shape) => shape
+                .inline_dims()
+                .fill_hole(memory.bytes, memory.element)?,
             None if memory.bytes % memory.element == 0 => {
                 InlineDims::single_axis(size_to_i64(elements))
             }
@@ -179,7 +181,8 @@ impl Annotation {
         }
         let mut distance = self.offset.checked_mul(size_to_i64(element_bytes))?;
         if let Some(layout) = &memory.layout {
-            let first = size_to_i64(layout.first).checked_mul(size_to_i64(memory.element))?;
+            let first = i64::try_from(layout.first).ok()?;
+            let first = first.checked_mul(size_to_i64(memory.element))?;
             distance = distance.checked_add(first)?;
         }
         let distance = usize::try_from(distance.checked_add(self.byte_offset)?).ok()?;
@@ -215,13 +218,9 @@ impl Annotation {
         let elements = start.bytes / start.element_bytes;
         let is_whole = start.bytes % start.element_bytes == 0;
         match &self.shape {
-            Some(shape) => {
-                let shape = shape.inline_dims();
-                if shape.has_hole() && !is_whole {
-                    return None;
-                }
-                shape.fill_hole(elements)
-            }
+            Some(shape) => shape
+                .inline_dims()
+                .fill_hole(start.bytes, start.element_bytes),
             None => is_whole.then(|| InlineDims::single_axis(size_to_i64(elements))),
         }
     }

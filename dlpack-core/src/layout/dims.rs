@@ -58,10 +58,10 @@ impl InlineDims {
         Self { values, len: 1 }
     }
 
-    /// Replaces the one placeholder (`_`) so that the product is `elements`. `None` if there are several, or if the division
-    /// leaves a remainder.
+    /// Replaces the one placeholder (`_`) so that the product is the number of elements of `element` bytes in `bytes`. `None` if
+    /// there are several, or if a division leaves a remainder.
     #[inline(always)]
-    pub(crate) fn fill_hole(mut self, elements: usize) -> Option<Self> {
+    pub(crate) fn fill_hole(mut self, bytes: usize, element: usize) -> Option<Self> {
         let mut hole = None;
         for axis in 0..INLINE {
             if axis < self.len && self.values[axis] == HOLE && hole.replace(axis).is_some() {
@@ -76,7 +76,8 @@ impl InlineDims {
                 }
             }
             let others = usize::try_from(others).ok()?;
-            if elements.checked_rem(others)? != 0 {
+            let elements = bytes.checked_div(element)?;
+            if bytes % element != 0 || elements.checked_rem(others)? != 0 {
                 return None;
             }
             self.values[hole] = i64::try_from(elements / others).ok()?;

@@ -7,6 +7,8 @@ use crate::layout::shape::HOLE;
 use crate::loan::{OwnLayout, access::Access};
 use crate::{DataType, Device, Element, Loan, Parts};
 
+mod random;
+
 const SOME: &str = "a fast path must accept some of these tensors, and not all";
 
 fn parts(parts: Parts<'_>) -> Annotation {
@@ -17,7 +19,8 @@ fn assert_same(fast: &Descriptor<'_>, general: &Descriptor<'_>, annotation: &Ann
     let found = [fast, general].map(|it| {
         let dims = (it.shape().to_vec(), it.strides().to_vec());
         let memory = (it.data.addr(), it.byte_offset, it.dtype, it.device);
-        (memory, dims, it.read_only, it.access)
+        let policies = (it.legacy, it.release, it.stream, it.allocation);
+        (memory, dims, it.read_only, it.access, policies)
     });
     assert_eq!(found[0], found[1], "{annotation:?}");
 }
@@ -44,8 +47,12 @@ struct Described {
 }
 
 impl Described {
-    /// Compares the results of the functions for one annotation.
-    fn compare(&mut self, annotation: &Annotation, memory: &LentMemory) {
+    /// Compares the results of the functions for one annotation. Returns whether `place_tensor` accepts it, and the general result.
+    fn compare_results<'a>(
+        &mut self,
+        annotation: &Annotation,
+        memory: &LentMemory,
+    ) -> (bool, Result<Descriptor<'a>, Error>) {
         let general = annotation.clone().describe_general(memory.clone());
         if annotation.has_only_shape(memory) {
             assert_same_shaped(annotation, memory, general.as_ref());
@@ -65,8 +72,14 @@ impl Described {
             assert_same(&placed, general.as_ref().expect(wrong), annotation);
             self.placed += 1;
         }
+        self.general += usize::from(general.is_ok());
+        (is_placed, general)
+    }
+
+    /// Compares the results, and checks that a fast path describes all common tensors.
+    fn compare(&mut self, annotation: &Annotation, memory: &LentMemory) {
+        let (is_placed, general) = self.compare_results(annotation, memory);
         if let Ok(general) = &general {
-            self.general += 1;
             let has_items = !general.shape().contains(&0);
             let has_any_bits = (annotation.reading).is_none_or(|it| it.any_bits);
             let given = annotation.shape.as_deref().unwrap_or_default();
