@@ -1,4 +1,4 @@
-"""What a consumer or a producer written in C would do, in ctypes: dlpack.h 1.3, capsules, the exchange table.
+"""A consumer and a producer as in C, written in ctypes: dlpack.h 1.3, capsules, the exchange table.
 
 Nothing here uses the library under test, so that both sides of every exchange are checked from outside.
 """
@@ -71,7 +71,7 @@ class ExchangeTable(c.Structure):
 
 # -- CPython ----------------------------------------------------------------------------------------
 
-# Static strings: a capsule keeps the pointer to its name and not the text.
+# Static strings: a capsule keeps the pointer to its name, not a copy.
 LEGACY = c.c_char_p(b"dltensor")
 VERSIONED = c.c_char_p(b"dltensor_versioned")
 USED_LEGACY = c.c_char_p(b"used_dltensor")
@@ -84,7 +84,7 @@ GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def _python(name, result, *arguments):
-    """A function of Python's C API; an exception that it sets is raised."""
+    """A function of Python's C API. An exception that it sets is raised."""
     return c.PYFUNCTYPE(result, *arguments)((name, c.pythonapi))
 
 
@@ -95,7 +95,7 @@ capsule_pointer = _python("PyCapsule_GetPointer", c.c_void_p, c.py_object, c.c_c
 capsule_destructor = _python("PyCapsule_GetDestructor", c.c_void_p, c.py_object)
 capsule_set_name = _python("PyCapsule_SetName", c.c_int, c.py_object, c.c_void_p)
 capsule_set_destructor = _python("PyCapsule_SetDestructor", c.c_int, c.py_object, c.c_void_p)
-# In a destructor the capsule must not be touched as an object: its count is zero already.
+# In a destructor the capsule must not be used as an object: its reference count is zero.
 _raw_name = _python("PyCapsule_GetName", c.c_char_p, c.c_void_p)
 _raw_pointer = _python("PyCapsule_GetPointer", c.c_void_p, c.c_void_p, c.c_char_p)
 decref_address = _python("Py_DecRef", None, c.c_void_p)
@@ -134,7 +134,7 @@ _release_buffer = _python("PyBuffer_Release", None, c.c_void_p)
 
 
 def buffer(thing, flags):
-    """What a buffer says that is asked for with these flags; nothing if that is a BufferError."""
+    """The fields of a buffer that is requested with these flags; `None` for a `BufferError`."""
     view = PyBuffer()
     try:
         _get_buffer(thing, c.addressof(view), flags)
@@ -162,7 +162,7 @@ COUNTS_MEMORY = hasattr(libc, "mallinfo2")
 
 
 def memory_in_use():
-    """The bytes that malloc has handed out; 0 where the C library does not say."""
+    """The bytes that malloc has allocated; 0 if the C library does not report it."""
     if not COUNTS_MEMORY:
         return 0
     libc.mallinfo2.restype = _Mallinfo2
@@ -174,13 +174,13 @@ SAYS_SIZES = hasattr(libc, "malloc_usable_size")
 
 
 def size_of_block(address):
-    """The bytes of a block that malloc gave."""
+    """The usable size of a block of malloc."""
     libc.malloc_usable_size.restype = c.c_size_t
     return libc.malloc_usable_size(c.c_void_p(address))
 
 
 def _references_of_a_call():
-    """How many references a caller and `references` add to what they count: from 3.14 on a local variable may add none."""
+    """How many references the caller and `references` add to the count: from 3.14 on a local variable may add none."""
 
     def count(thing):
         return sys.getrefcount(thing)
@@ -193,15 +193,15 @@ _OWN_REFERENCES = _references_of_a_call()
 
 
 def references(thing):
-    """How many references there are to an object, those in dead tracebacks left out."""
+    """The number of references to an object, without those in dead tracebacks."""
     gc.collect()
     return sys.getrefcount(thing) - _OWN_REFERENCES
 
 
 def least_growth(act, count, rounds=4):
-    """How much `count()` grows in that of several equal rounds of `act` in which it grows least.
+    """The smallest growth of `count()` in any of several equal rounds of `act`.
 
-    A leak shows in every round; what a cache keeps, or what other threads do, does not.
+    A leak shows in every round. The contents of a cache, or objects of other threads, do not.
     """
     act()
     grown = []
@@ -215,7 +215,7 @@ def least_growth(act, count, rounds=4):
 
 
 def ctypes_leaks():
-    """Whether ctypes itself keeps something of each function that it makes of an address, as in a free-threaded Python 3.13
+    """Whether ctypes leaks with each function that it makes of an address, as in a free-threaded Python 3.13
     once a thread was started.
 
     The control for growth that is counted where this file consumes tensors: no line of the library runs here.
@@ -233,7 +233,7 @@ def ctypes_leaks():
 
 
 class Seen:
-    """A managed tensor, by its address; whoever makes one says when it is released."""
+    """A managed tensor, by its address. The test that makes one releases it."""
 
     def __init__(self, address, versioned):
         self.address = address
@@ -297,7 +297,7 @@ class Seen:
         call_deleter(self.struct.deleter, self.address, gil)
 
     def release_on_foreign_thread(self):
-        """The same on a thread that Python has never seen."""
+        """Calls the deleter on a thread that Python does not know."""
         assert not self.released, "a test must not release twice"
         self.released = True
         on_foreign_thread(self.struct.deleter, self.address)
@@ -332,28 +332,28 @@ CALLS_AT_EXIT = hasattr(libc, "__cxa_atexit")
 
 
 def at_exit(function, argument):
-    """Lets the C library call `function(argument)` at the very end, when Python is gone."""
+    """Lets the C library call `function(argument)` at process exit, after Python."""
     register = libc.__cxa_atexit
     register.argtypes = [c.c_void_p, c.c_void_p, c.c_void_p]
     assert register(function, argument, None) == 0
 
 
 def peek(capsule):
-    """Looks into a capsule and leaves it as it is."""
+    """Reads a capsule without changing it."""
     name = capsule_name(capsule)
     assert name in USED, name
     return Seen(capsule_pointer(capsule, name), name == VERSIONED.value)
 
 
 def consume(capsule):
-    """Takes what is in a capsule, as numpy does: the capsule is renamed, and keeps its destructor."""
+    """Takes the tensor of a capsule, as NumPy does: the capsule is renamed, and keeps its destructor."""
     seen = peek(capsule)
     rename(capsule, USED[capsule_name(capsule)])
     return seen
 
 
 def export(producer, **request):
-    """Asks `producer` and takes what it gives; the current version unless said otherwise."""
+    """Calls `__dlpack__` of `producer` and takes the tensor; with the current version by default."""
     request.setdefault("max_version", (1, 3))
     return consume(producer.__dlpack__(**request))
 
@@ -376,7 +376,7 @@ _run_deleter_c = _DESTRUCTOR(_run_deleter)
 
 
 class Foreign:
-    """A producer with every field of its struct free to be wrong, which counts the calls of its deleter."""
+    """A producer in whose struct each field can be wrong. It counts the calls of its deleter."""
 
     waiting = []
 
@@ -455,7 +455,7 @@ SET_ERROR = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_char_p)
 
 
 class Exchange:
-    """The functions of the table that a type, or an object, carries."""
+    """The functions of the table of a type or an object."""
 
     def __init__(self, owner):
         self.capsule = owner.__dlpack_c_exchange_api__
@@ -463,7 +463,7 @@ class Exchange:
         self.table = ExchangeTable.from_address(self.address)
 
     def from_object(self, producer):
-        """A managed tensor of `producer`; raises what the function sets."""
+        """A managed tensor of `producer`; raises the exception that the function sets."""
         function = c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))(
             self.table.managed_tensor_from_py_object_no_sync
         )
@@ -472,7 +472,7 @@ class Exchange:
         return Seen(out.value, True)
 
     def to_object(self, seen):
-        """An object over the tensor, which it then owns."""
+        """An object over the tensor, which it owns."""
         function = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(c.c_void_p))(
             self.table.managed_tensor_to_py_object_no_sync
         )
@@ -490,7 +490,7 @@ class Exchange:
         return function(producer, c.byref(tensor))
 
     def allocate(self, prototype, out, set_error, gil=True):
-        """The status, and what was said of an error."""
+        """The status, and the arguments of each call of `set_error`."""
         said = []
         callback = SET_ERROR(lambda context, *words: said.append((context, *words)))
         kind = c.PYFUNCTYPE if gil else c.CFUNCTYPE

@@ -1,6 +1,6 @@
-"""What crosses to another process, and whether its memory does: a row for each way, found out by a write in the worker.
+"""Ways to pass objects to another process, and whether they share memory: one row for each, by a write in the worker.
 
-`PYTHONPATH=FOLDER_OF_THE_MODULE python carry.py`; joblib and torch are left out where they are not installed.
+`PYTHONPATH=FOLDER_OF_THE_MODULE python carry.py`; joblib and torch are skipped if they are not installed.
 """
 
 import ctypes
@@ -14,12 +14,12 @@ INHERITED = p.Canvas(LEN)
 
 
 def first(one):
-    """The first number, where it lies."""
+    """The first number, in place."""
     return ctypes.c_uint16.from_address(p.Tensor.from_dlpack(one).data_ptr)
 
 
 def write(one):
-    """What a worker does."""
+    """What a worker does with the object."""
     assert first(one).value == 7
     first(one).value = 9
     return one
@@ -42,7 +42,7 @@ def row(way, one, back, sent="pickled"):
 
 
 def objects():
-    """Classes that ask for it, and any tensor."""
+    """Objects of classes that support pickle, and a tensor."""
     yield canvas()
     yield p.Tensor.from_dlpack(canvas())
 
@@ -79,7 +79,7 @@ def by_joblib():
 
 
 class Parts:
-    """A data set over one object, which gives its parts."""
+    """A data set over one object, whose items are parts of it."""
 
     def __init__(self, one, how):
         self.one, self.how = one, how

@@ -1,4 +1,4 @@
-"""Fixtures: every test starts and ends with the same number of living owners."""
+"""Fixtures: every test starts and ends with the same number of live owners."""
 
 import ctypes
 import gc
@@ -12,7 +12,7 @@ import dlpack_probe
 import pytest
 
 HERE = Path(__file__).parent
-# Where to write of each process that `script` starts whether it ended as it should, and what it said.
+# A file in which each process that `script` starts records its exit status and output.
 PROCESSES = os.environ.get("DLPACK_PROCESSES")
 # A driver without a GPU, which `cargo xtask` builds. Core looks for a driver once in a process, when it first needs one.
 SIMULATOR = os.environ.get("DLPACK_SIMULATOR")
@@ -28,23 +28,23 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish(session):
-    """The tests collect garbage a lot: what is there before the first of them is not looked at again."""
+    """Excludes objects that exist before the first test from the collections of all tests."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def nothing_leaks(request):
-    """Every owner that a test makes is gone when it ends."""
+    """Every owner that a test makes is dropped before the test ends."""
     gc.collect()
     before = dlpack_probe.alive()
     dlpack_probe.drops()
     yield
     gc.collect()
-    # Those of devices wait for their consumers.
+    # Owners of device memory wait for their consumers.
     dlpack_probe.collect_and_wait()
     if request.node.get_closest_marker("leaks") is None:
-        # Fewer are fine: a test that failed before kept some, in its traceback.
+        # Fewer are allowed: a failed test before kept some in its traceback.
         assert dlpack_probe.alive() <= before, "owners are left behind"
 
 
@@ -65,7 +65,7 @@ class Ended:
 
 @pytest.fixture
 def script():
-    """Runs Python code in an interpreter of its own, for what would not survive or is about its end."""
+    """Runs Python code in a new interpreter: for code that crashes, or that is about interpreter exit."""
 
     def run(code, *, timeout=900, status=0, noisy=False, **env):
         path = os.pathsep.join([str(HERE), *sys.path])

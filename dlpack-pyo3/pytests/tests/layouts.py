@@ -8,7 +8,7 @@ SEED = int(os.environ.get("DLPACK_SEED", 1))
 
 
 def c(*fields):
-    """The data type of a struct in C."""
+    """The data type of a C struct."""
     return np.dtype(list(fields), align=True)
 
 
@@ -87,7 +87,7 @@ LAYOUTS = {
 
 
 def leaves(dtype, path=()):
-    """The paths of all fields that have none of their own."""
+    """The paths of all fields without fields of their own."""
     base = dtype.base
     if base.names is None:
         yield path, base
@@ -103,7 +103,7 @@ def leaf(array, path):
 
 
 def spans(dtype, at=0):
-    """The bytes that fields have, as pairs of start and end."""
+    """The bytes that belong to fields, as pairs of start and end."""
     count = int(np.prod(dtype.shape, dtype=int))
     base = dtype.base
     for index in range(count):
@@ -116,13 +116,13 @@ def spans(dtype, at=0):
 
 
 def padding(dtype):
-    """The bytes that no field has."""
+    """The bytes that belong to no field."""
     fields = {byte for start, end in spans(dtype) for byte in range(start, end)}
     return [byte for byte in range(dtype.itemsize) if byte not in fields]
 
 
 def filled(dtype, count, seed=SEED):
-    """Records of random bytes, where a `bool` is 0 or 1."""
+    """Records of random bytes, in which a `bool` is 0 or 1."""
     bytes_ = np.random.default_rng(seed).integers(0, 256, count * dtype.itemsize, dtype="u1")
     array = bytes_.view(dtype) if count else np.zeros(0, dtype)
     for path, base in leaves(dtype):
@@ -133,7 +133,7 @@ def filled(dtype, count, seed=SEED):
 
 
 def assert_same(found, expected):
-    """Equal types and values, bit by bit; padding may differ."""
+    """Asserts equal types and values, bit by bit, except for padding."""
     assert found.dtype == expected.dtype
     assert found.dtype.itemsize == expected.dtype.itemsize and found.shape == expected.shape
     for path, _ in leaves(expected.dtype):

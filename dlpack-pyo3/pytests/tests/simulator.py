@@ -1,6 +1,6 @@
 """A program that uses CUDA or HIP, on the driver without a GPU that `cargo xtask` builds (dlpack-core/simulator).
 
-It has no time: what no wait orders is a race, however fast anything is. `Gpu` is one API as a program sees it.
+It has no clock: two accesses without a wait between them are a race, however fast they run. `Gpu` is one API as a program uses it.
 """
 
 import ctypes as c
@@ -37,13 +37,13 @@ def forget_calls():
 
 
 def live(kind):
-    """How many there are when core has dropped the owners whose consumers are done. Events for later exports are not counted."""
+    """The number of live objects, after core has dropped all owners it can. Events that are kept for later exports are not counted."""
     probe.collect_and_wait()
     return lib.sim_live(c.c_int32(kind)) - (probe.spare_events(False) if kind == EVENTS else 0)
 
 
 def reset(devices):
-    # The new world has no events of the old one.
+    # Events of the previous world do not exist in the new one.
     probe.spare_events(True)
     lib.sim_reset(c.c_int32(devices))
 
@@ -62,12 +62,12 @@ def current_context():
 
 
 def host(address, bytes, write=False):
-    """This thread reads or writes memory itself."""
+    """Records an access of this thread to memory."""
     lib.sim_host(c.c_size_t(address), c.c_size_t(bytes), c.c_int32(write))
 
 
 def hand_over():
-    """The simulator sees no joins and locks of Python's: all threads have waited for each other."""
+    """Tells the simulator that all threads have synchronized: it cannot know Python's joins and locks."""
     lib.sim_hand_over()
 
 
@@ -76,7 +76,7 @@ class Failed(Exception):
 
 
 class Held:
-    """Holds the next wait of a driver, while another thread of Python shows that it can go on."""
+    """Holds the next wait of a driver, while another Python thread shows that it can run."""
 
     def __init__(self, work=lambda: None):
         self.work = work
@@ -93,7 +93,7 @@ class Held:
         while not lib.sim_holding():
             if self.over:
                 return
-        # Only who has the interpreter gets here, and the wait goes on until it is let go.
+        # This needs the interpreter, while the wait is still held.
         self.work()
         self.went_on = bool(lib.sim_holding())
         lib.sim_release()
@@ -102,12 +102,12 @@ class Held:
         self.over = True
         self.thread.join()
         lib.sim_release()
-        # Python's threads have waited for each other.
+        # Python has synchronized the threads.
         hand_over()
 
 
 class Gpu:
-    """One API, on its device 0 as the current one of this thread."""
+    """One API, whose device 0 is current on this thread."""
 
     def __init__(self, name):
         self.name = name
@@ -133,7 +133,7 @@ class Gpu:
             raise Failed(name, code)
 
     def made(self, name, *arguments):
-        """What an entry point writes into its first argument."""
+        """The value that an entry point writes through its first argument."""
         out = c.c_size_t()
         self.call(name, c.byref(out), *arguments)
         return out.value
@@ -164,10 +164,10 @@ class Gpu:
         return self.made("MemAllocAsync" if self.cuda else "MallocAsync", bytes, stream)
 
     def written(self, cls, stream, values=(1.0, 2.0, 3.0, 4.0), kind=None, **layout):
-        """An object of `cls` over new memory, which a kernel on the stream is writing the values to."""
+        """An object of `cls` over new memory, to which a kernel on the stream is writing the values."""
         kind = kind or self.device[0]
         address = self.allocate(4 * len(values), stream, kind)
-        # A kernel of the simulator moves nothing, so the values are there already.
+        # A kernel of the simulator moves no bytes, so the values are written here.
         c.memmove(address, struct.pack(f"{len(values)}f", *values), 4 * len(values))
         self.kernel(stream, address, 4 * len(values), write=True)
         return cls(address, len(values), (kind, 0), stream, free=self.free_function(kind), **layout)
@@ -176,7 +176,7 @@ class Gpu:
         self.call("StreamBeginCapture_v2" if self.cuda else "StreamBeginCapture", stream, c.c_int32(mode))
 
     def end_capture(self, stream):
-        """The graph, ready for launches."""
+        """The graph, instantiated for launches."""
         graph = c.c_size_t()
         self.call("StreamEndCapture", stream, c.byref(graph))
         if self.cuda:

@@ -1,4 +1,4 @@
-"""What the array API standard asks of `__dlpack__` and `__dlpack_device__` (NEG, DEV, CPY, DTY)."""
+"""The array API standard's requirements for `__dlpack__` and `__dlpack_device__` (NEG, DEV, CPY, DTY)."""
 
 import enum
 import inspect
@@ -23,7 +23,7 @@ OWNERS = [
 
 @pytest.mark.parametrize("make", OWNERS)
 def test_the_signature(make):
-    """NEG-01, NEG-19: four keywords, none positional, all None; more only where the class asked for it."""
+    """NEG-01, NEG-19: four keyword-only parameters, all None by default; more only if the class requests it."""
     owner = make()
     parameters = dict(inspect.signature(owner.__dlpack__).parameters)
     extra = parameters.pop("version", None)
@@ -41,13 +41,13 @@ def test_the_signature(make):
 
 @pytest.mark.parametrize("make", OWNERS)
 def test_all_keywords_as_none(make):
-    """NEG-01, NEG-21: numpy, dpnp and pyarrow always pass them."""
+    """NEG-01, NEG-21: NumPy, dpnp and pyarrow always pass all keywords."""
     capsule = make().__dlpack__(stream=None, max_version=None, dl_device=None, copy=None)
     assert capi.capsule_name(capsule) == b"dltensor"
 
 
 def test_keywords_made_at_run_time():
-    """NEG-01: keyword names that are equal, and not the interned ones."""
+    """NEG-01: keyword names that are equal to the interned ones, but other objects."""
     for name in KEYWORDS:
         built = "".join(list(name))
         assert built is not name
@@ -58,14 +58,14 @@ def test_keywords_made_at_run_time():
 
 @pytest.mark.parametrize("bad", ["maxversion", "version", "device", "read_only", "", "stream ", "copy\0", "ström"])
 def test_unknown_keywords(bad):
-    """NEG-18: TypeError, on which consumers fall back; also beside the keywords of a usual call, which are read in a quick way."""
+    """NEG-18: an unknown keyword is a `TypeError`, on which consumers fall back; also next to common keywords, which have a fast path."""
     for others in [{}, {"max_version": (1, 3)}, {"max_version": (1, 3), "stream": None}]:
         with pytest.raises(TypeError, match="keyword|argument"):
             p.WProbe([2]).__dlpack__(**others, **{bad: None})
 
 
 def test_arguments_that_are_almost_of_the_type():
-    """NEG-17, CPY-11: what counts as an int, a pair or a bool does so here too."""
+    """NEG-17, CPY-11: an object that Python accepts as an int, a pair or a bool is accepted here."""
     np = pytest.importorskip("numpy")
 
     class Index:
@@ -88,7 +88,8 @@ def test_arguments_that_are_almost_of_the_type():
 
 
 def test_arguments_that_only_look_like_the_type():
-    """NEG-17, CPY-11: an integer of NumPy's is no `copy`, nor is a foreign class of that name; what `__index__` raises arrives."""
+    """NEG-17, CPY-11: a NumPy integer is not accepted as `copy`, nor an instance of a foreign class of that name; an exception of
+    `__index__` is passed on."""
     np = pytest.importorskip("numpy")
     owner = p.WProbe([2])
     foreign = type("bool", (), {"__bool__": lambda self: True})()
@@ -107,7 +108,7 @@ def test_arguments_that_only_look_like_the_type():
 
 @pytest.mark.parametrize("make", OWNERS)
 def test_the_device(make):
-    """DEV-01, DEV-02, DEV-03: a pair of ints, and the one that the tensor says."""
+    """DEV-01, DEV-02, DEV-03: a pair of ints, equal to the device in the tensor."""
     owner = make()
     found = owner.__dlpack_device__()
     assert type(found) is tuple and list(map(type, found)) == [int, int]
@@ -124,7 +125,7 @@ def test_the_device(make):
 
 @pytest.mark.parametrize("device", [(2, 0), (2, 3), (10, 1), (13, 0), (3, 0), (7, 0), (8, 0), (14, 1)])
 def test_other_devices(device):
-    """DEV-02, DEV-04, DEV-05, faults 80, 81: what `__dlpack_device__` says stands in the tensor too."""
+    """DEV-02, DEV-04, DEV-05, faults 80, 81: `__dlpack_device__` and the tensor have the same device."""
     owner = p.Elsewhere(*device)
     assert owner.__dlpack_device__() == device
     stream = -1 if device[0] in (2, 10, 13) else None
@@ -137,18 +138,18 @@ def test_other_devices(device):
 
 
 def test_a_device_that_does_not_exist():
-    """DEV-11, DEV-14, DEV-19: a number that DLPack 1.3 does not have is not taken by the importer."""
+    """DEV-11, DEV-14, DEV-19: the importer refuses a device type that DLPack 1.3 does not have."""
     for number in [0, 5, 6, 19, 20, 21, 99, -1]:
         with pytest.raises(BufferError):
             p.take(p.Elsewhere(number))
-    # The message names the devices of later headers.
+    # The message names devices of later headers.
     for number, name in [(19, "tpu:"), (20, "tpu_host:"), (21, "ascend:")]:
         with pytest.raises(BufferError, match=f"DLPack 1.3 has no {name}"):
             p.take(p.Elsewhere(number))
 
 
-def test_asking_for_the_device_does_nothing():
-    """DEV-20, DEV-11: it leaves nothing borrowed; where the object cannot be looked at, it is a BufferError."""
+def test_a_query_of_the_device_has_no_effect():
+    """DEV-20, DEV-11: a call of `__dlpack_device__` leaves nothing borrowed. If the object cannot be borrowed, it is a `BufferError`."""
     for owner in [p.Mutable([1.0]), p.Exclusive([1.0])]:
         held = capi.references(owner)
         assert owner.__dlpack_device__() == (1, 0)
@@ -163,7 +164,7 @@ def test_asking_for_the_device_does_nothing():
 
 
 def test_the_device_of_a_skipped_variant():
-    """DEV-11, ERR-01: there is no tensor, so there may be no device; it is never another exception."""
+    """DEV-11, ERR-01: a variant without a tensor may have no device; the exception is a `BufferError`."""
     try:
         found = p.Audio.Silence().__dlpack_device__()
     except BufferError:
@@ -171,8 +172,9 @@ def test_the_device_of_a_skipped_variant():
     assert found == (1, 0)
 
 
-def test_data_of_a_device_for_the_processor():
-    """DEV-06, DEV-07, DEV-08, ERR-02: Metal, Vulkan and the rest have no streams that we know, so nothing is brought here."""
+def test_device_memory_for_the_cpu():
+    """DEV-06, DEV-07, DEV-08, ERR-02: memory of Metal, Vulkan and other devices without streams that core knows is not copied to
+    the CPU."""
     for kind in [7, 8, 14]:
         for copy in [None, True, False]:
             with pytest.raises(BufferError):
@@ -206,8 +208,8 @@ def test_the_grid(version, copy, device, cls):
     seen.release()
 
 
-def test_a_copy_is_the_consumers_alone():
-    """CPY-06: writing to a copy is seen by nobody else, and the owner is not held."""
+def test_a_copy_belongs_to_the_consumer():
+    """CPY-06: writes to a copy do not change the original or another copy, and a copy does not keep the owner."""
     owner = p.WProbe([3])
     one, two = capi.export(owner, copy=True), capi.export(owner, copy=True)
     capi.c.memset(one.data, 255, 12)
@@ -223,7 +225,7 @@ def test_a_copy_is_the_consumers_alone():
 
 
 def test_copies_of_strided_data():
-    """CPY-01, CPY-09, LAY-14, LAY-15: a copy of any layout holds the elements in order."""
+    """CPY-01, CPY-09, LAY-14, LAY-15: a copy of any layout has the elements in order."""
     for strides, offset in [([1, 2], 0), ([-3, -1], 5), ([0, 1], 0), ([6, 2], 1)]:
         owner = p.Probe([2, 3], strides=strides, offset=offset)
         for version in [None, (1, 0)]:
@@ -245,7 +247,7 @@ SMALL = {"float6_e2m3fn": (15, 6), "float6_e3m2fn": (16, 6), "float4_e2m1fn": (1
 
 @pytest.mark.parametrize("name", TYPES)
 def test_data_types(name):
-    """DTY-01, DTY-02, DTY-03, DTY-04, DTY-05, DTY-18, NEG-10, faults 71, 73, 74: out, and in again, by every way."""
+    """DTY-01, DTY-02, DTY-03, DTY-04, DTY-05, DTY-18, NEG-10, faults 71, 73, 74: exported by every function, and imported again."""
     code, bits = TYPES[name]
     for cls in [p.Probe, p.WProbe]:
         owner = cls([2, 3], name)
@@ -261,7 +263,7 @@ def test_data_types(name):
 
 @pytest.mark.parametrize("name", SMALL)
 def test_small_data_types(name):
-    """DTY-05, DTY-12, DTY-13, fault 73: one a byte with the flag, or packed without; never one a byte without it."""
+    """DTY-05, DTY-12, DTY-13, fault 73: one item a byte has the padding flag, packed items do not."""
     code, bits = SMALL[name]
     padded = p.Probe([3], name, padded=True)
     seen = capi.export(padded)
@@ -293,8 +295,9 @@ def test_no_data_type_attribute():
     assert type(p.take(p.Probe([2])).dtype) is str
 
 
-def test_the_importer_asks_politely():
-    """NEG-14, NEG-15, NEG-11, NEG-16: max_version first; only a TypeError makes it ask again, with less."""
+def test_the_importer_repeats_the_call_with_fewer_keywords():
+    """NEG-14, NEG-15, NEG-11, NEG-16: the importer passes `max_version` first, and only after a `TypeError` repeats the call with
+    fewer keywords."""
     polite = capi.Foreign()
     p.take(polite)
     assert polite.asked[0]["max_version"][0] == 1
@@ -330,7 +333,7 @@ def test_the_importer_asks_politely():
 
 
 def test_a_type_error_of_the_producers_own():
-    """NEG-15, ERR-07: a TypeError that comes every time arrives."""
+    """NEG-15, ERR-07: a `TypeError` that each call raises is passed on."""
 
     class Broken(capi.Foreign):
         def __dlpack__(self, **request):

@@ -1,4 +1,4 @@
-"""`numpy.asarray(obj)`, `memoryview(obj)` and what stands on them: for every class, without a word of DLPack."""
+"""`numpy.asarray(obj)`, `memoryview(obj)` and functions that use them, for every class and without DLPack."""
 
 import gc
 import inspect
@@ -28,7 +28,7 @@ def make(request):
 
 
 def test_an_array_of_every_class(numpy, make):
-    """CAP-18: it is what from_dlpack gives: the same memory and flags, and the object is held as long."""
+    """CAP-18: the array has the memory and flags of `from_dlpack`, and keeps the object as long."""
     thing = make()
     held = capi.references(thing)
     wanted = numpy.from_dlpack(thing)
@@ -52,7 +52,7 @@ def test_an_array_of_every_class(numpy, make):
 
 
 def test_a_memoryview_of_every_class(numpy, make):
-    """CAP-18: in every build, and on every Python."""
+    """CAP-18: a memoryview of every class, in every build and on every Python."""
     thing = make()
     array = numpy.asarray(thing)
     rows, readonly = array.tolist(), not array.flags.writeable
@@ -71,14 +71,14 @@ def test_a_memoryview_of_every_class(numpy, make):
 
 
 WRITABLE, FORMAT = 0x1, 0x4
-# ND, STRIDES, C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS and INDIRECT; and nothing of these, where Python refuses a format.
+# ND, STRIDES, C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS and INDIRECT; and none of these, for which Python refuses a format.
 LAYOUTS = [(0, 0), (0, WRITABLE)]
 LAYOUTS += [(layout, others) for layout in (0x8, 0x18, 0x38, 0x58, 0x98, 0x118) for others in (0, WRITABLE, FORMAT, WRITABLE | FORMAT)]
 
 
 @pytest.mark.parametrize(("layout", "others"), LAYOUTS)
-def test_a_buffer_says_what_a_memoryview_does(numpy, layout, others):
-    """LAY-02: of any layout, to a consumer that wants all of it or a part, or refuses as Python's own does."""
+def test_a_buffer_has_the_fields_of_a_memoryview(numpy, layout, others):
+    """LAY-02: a buffer of any layout, requested with any flags, has the fields or the error of a memoryview's buffer."""
     made = numpy.arange(24, dtype="i2").reshape(2, 3, 4)
     few = [made, made.T, made[:, ::2], made[0, 0], made[:, 0, :1], made.transpose(1, 0, 2), made[:, :, ::-1]]
     few += [made[0, 0, :1].reshape(()), made.reshape(2, 1, 3, 1, 2, 1, 2)]
@@ -91,7 +91,7 @@ def test_a_buffer_says_what_a_memoryview_does(numpy, layout, others):
 
 
 def test_arrays_one_after_another(numpy):
-    """CAP-18: as many as from_dlpack gives: of an object that is exported exclusively, one at a time."""
+    """CAP-18: several arrays of one object may live, as with from_dlpack; of an exclusively borrowed object only one at a time."""
     for thing in [p.Mutable([1.0]), p.Open([1.0]), p.Guarded([1.0])]:
         first, second = numpy.asarray(thing), numpy.asarray(thing)
         assert first.ctypes.data == second.ctypes.data
@@ -121,7 +121,7 @@ DTYPES = "? b B h H i I l L q Q e f d F D".split()
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16", "float8_e5m2"])
 def test_every_data_type(numpy, dtype):
-    """DTY-01: by the buffer, or where that has no format, by `__array__`; also without axes, and empty."""
+    """DTY-01: by the buffer, or by `__array__` for types without a buffer format; also without axes, and empty."""
     if dtype not in DTYPES:
         dtype = getattr(pytest.importorskip("ml_dtypes"), dtype)
         code, bits = (4, 16) if numpy.dtype(dtype).itemsize == 2 else (12, 8)
@@ -132,7 +132,7 @@ def test_every_data_type(numpy, dtype):
         whole = numpy.arange(6).reshape(2, 3).astype(dtype)
         tensor = p.take(whole)
         assert (numpy.asarray(tensor) == whole).all()
-        # NumPy has other ways than the buffer, so a format that is missing shows in a memoryview alone.
+        # NumPy falls back to other protocols, so a missing format is noticed only by a memoryview.
         view = memoryview(tensor)
         assert (view.itemsize, numpy.asarray(view).dtype) == (whole.itemsize, whole.dtype)
         assert bytes(view) == whole.tobytes()
@@ -144,8 +144,8 @@ def test_every_data_type(numpy, dtype):
     assert tensor.numpy().ctypes.data == tensor.data_ptr
 
 
-def test_what_numpy_asks_for(numpy):
-    """CPY-01, CPY-02, CPY-03: dtype and copy, by position and by name, mean what they do in NumPy 2."""
+def test_arguments_of_array(numpy):
+    """CPY-01, CPY-02, CPY-03: dtype and copy, by position and by name, mean the same as in NumPy 2."""
     thing = p.Open([1.0, 2.5])
     array = thing.__array__()
     for same in [thing.__array__(None), thing.__array__("f4"), thing.__array__(numpy.float32, copy=None), thing.__array__(copy=False)]:
@@ -179,7 +179,7 @@ def test_copy_is_passed_on(numpy):
 
 @pytest.mark.parametrize("device", [(2, 1), (10, 0), (8, 0)])
 def test_data_on_a_device(numpy, device):
-    """ERR-01: no array of objects, but an error that says what to call."""
+    """ERR-01: device memory gives an error that names a fix, and no array of objects."""
     thing = p.Elsewhere(*device)
     for function in [numpy.asarray, numpy.mean, lambda thing: thing.__array__(copy=True)]:
         with pytest.raises(TypeError, match=r'is on \w+:\d.*`numpy.from_dlpack\(x, device="cpu"\)`'):
@@ -189,14 +189,14 @@ def test_data_on_a_device(numpy, device):
 
 
 def test_methods_of_the_users_own(numpy):
-    """What a class says itself stays."""
+    """A method that the class itself defines is not replaced."""
     thing = p.Own([1.0, 2.0])
     assert thing.__array__() == "own"
     assert memoryview(thing).tolist() == [1.0, 2.0]
 
 
 def test_a_class_in_python(numpy):
-    """One that derives from ours has all that ours has, and may say otherwise."""
+    """A class that derives from ours inherits all methods, and may override them."""
     class Derived(p.Own):
         pass
 
@@ -218,8 +218,8 @@ def test_a_class_in_python(numpy):
         def __dlpack__(self, **request):
             return self.other.__dlpack__(**request)
 
-    # The buffer is that of the tensor which the class itself exports. The instance holds the other object: PyO3 0.28
-    # never frees a class that had instances, nor what its methods refer to.
+    # The buffer is that of the tensor that the class itself exports. The instance has a reference to the other object, because
+    # PyO3 0.28 never frees a class that had instances, nor what its methods refer to.
     redirected = Redirected([7.0, 8.0])
     redirected.other = thing
     assert memoryview(redirected).tolist() == [1.0, 2.0]
@@ -227,7 +227,7 @@ def test_a_class_in_python(numpy):
 
 
 def test_tensors_of_an_object_are_no_array(numpy):
-    """A class that only has tensors has no buffer and no `__array__`."""
+    """A class that only has tensors by name has no buffer and no `__array__`."""
     tables = p.Tables(3)
     assert not hasattr(tables, "__array__")
     with pytest.raises(TypeError):
@@ -235,7 +235,7 @@ def test_tensors_of_an_object_are_no_array(numpy):
 
 
 def test_a_class_that_lost_its_methods(script):
-    """An object that can only be asked for its buffer by its buffer is an error, not the end of the process."""
+    """A class whose methods were deleted, and which is only reached through its buffer, gives an error and does not crash."""
     script(
         """
 import dlpack_probe as p
@@ -252,8 +252,8 @@ else:
     )
 
 
-def test_nobody_makes_a_lender(numpy):
-    """What a memoryview holds is no class to make objects of, or to derive from."""
+def test_lenders_cannot_be_made_in_python(numpy):
+    """The class of the object behind a memoryview can neither be instantiated nor subclassed."""
     tensor = p.take(b"abc")
     lender = (tensor.__buffer__(0) if sys.version_info >= (3, 12) else memoryview(tensor)).obj
     assert type(lender).__name__ == "Buffer"
@@ -264,7 +264,7 @@ def test_nobody_makes_a_lender(numpy):
 
 
 def test_writing_through_a_buffer(numpy):
-    """FLG-01: where consumers may write, and nowhere else."""
+    """FLG-01: a buffer is writable exactly if consumers may write."""
     thing = p.Changing([1.0, 2.0])
     memoryview(thing)[0] = 9.0
     assert numpy.asarray(thing).tolist() == [9, 2]
@@ -272,8 +272,8 @@ def test_writing_through_a_buffer(numpy):
         memoryview(p.Guarded([1.0]))[0] = 2.0
 
 
-def test_classes_that_ask_are_iterated():
-    """The parts are tensors over the object, which they hold; pandas takes what has both methods for an array."""
+def test_classes_with_the_option_are_iterated():
+    """The items are tensors over the object, which they keep. pandas treats an object with both methods as an array."""
     rows = p.Rows([1.0, 2.0, 3.0, 4.0])
     first, second = rows
     assert isinstance(first, p.Tensor)
@@ -291,8 +291,8 @@ def test_classes_that_ask_are_iterated():
     assert [type(rows).__iter__.__doc__, type(rows).__len__.__doc__].count(None) == 0
 
 
-def test_what_iterates_keeps_the_object():
-    """CAP-18: as long as a part or the iterator is there, and of its own class alone."""
+def test_items_and_iterators_keep_the_object():
+    """CAP-18: an item, or the iterator, keeps the object."""
     rows = p.Rows([1.0, 2.0, 3.0, 4.0])
     with pytest.raises(RuntimeError, match="Already borrowed"):
         for part in rows:
@@ -312,7 +312,7 @@ def test_what_iterates_keeps_the_object():
                 method(wrong)
 
 
-def test_own_methods_win_and_others_have_none():
+def test_user_defined_methods_are_not_replaced():
     counted = p.Counted()
     assert len(counted) == 42
     assert [part.item() for part in counted] == [1.0, 2.0, 3.0]

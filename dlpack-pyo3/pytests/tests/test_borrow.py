@@ -19,7 +19,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", ["method", "table"])
 def test_a_mutable_class_is_held(way):
-    """CAP-18, FLG-05: while an export lives nothing moves; afterwards everything goes again."""
+    """CAP-18, FLG-05: while an export lives, methods that may move the memory fail; afterwards they succeed."""
     owner = p.Mutable([1.0, 2.0])
     first, second = WAYS[way](owner), WAYS[way](owner)
     for change in [owner.clear, lambda: owner.push(3.0)]:
@@ -36,8 +36,9 @@ def test_a_mutable_class_is_held(way):
     assert len(owner) == 3
 
 
-def test_a_method_says_that_an_array_is_alive():
-    """CAP-18: PyO3's own "Already borrowed" says nothing of arrays, nor what to do; other errors stay as they are."""
+def test_the_error_of_a_method_names_the_array():
+    """CAP-18: a method that fails because of an array says so, and what to do, unlike PyO3's "Already borrowed"; other errors are
+    unchanged."""
     shared = (
         "Already borrowed: this `Mutable` cannot be changed while an array that shares its data is alive; drop that array first "
         "(`del array`), or make it a copy (`numpy.array(obj)`). If there is none, another method of the object is running"
@@ -63,7 +64,8 @@ def test_a_method_says_that_an_array_is_alive():
 @pytest.mark.parametrize("cls", [p.Open, p.Mutable, p.Bent, p.BentAlone])
 @pytest.mark.parametrize("way", ["method", "table"])
 def test_an_export_takes_one_small_block(cls, way):
-    """What keeps the object and its borrow takes a pointer: of 3 axes it is 80 bytes of DLPack's, 48 of lists, and 8."""
+    """The keepalive of object and borrow takes one pointer: with 3 axes, the block has 80 bytes of DLPack's struct, 48 of shape and
+    strides, and 8."""
     owner = cls([1.0, 2.0], *[[1, 1, 2]] * (cls in [p.Bent, p.BentAlone]))
     seen = WAYS[way](owner)
     assert capi.size_of_block(seen.address) <= 80 + 48 + 8
@@ -72,7 +74,7 @@ def test_an_export_takes_one_small_block(cls, way):
 
 @pytest.mark.parametrize("cls", [p.Bent, p.BentAlone])
 def test_a_refusal_holds_nothing(cls):
-    """CAP-21: a description that fails has borrowed the object, and gives it back."""
+    """CAP-21: a description that fails releases the borrow of the object."""
     owner = cls([1.0, 2.0], [3])
     held = capi.references(owner)
     for act in [*WAYS.values(), lambda owner: owner.__dlpack_device__()]:
@@ -91,7 +93,7 @@ def test_a_refusal_holds_nothing(cls):
 
 
 def test_an_unconsumed_capsule_holds_too():
-    """CAP-04, CAP-18: what is in a capsule may be read at any time."""
+    """CAP-04, CAP-18: the tensor in a capsule may be read at any time, so the capsule keeps the borrow."""
     owner = p.Mutable([1.0])
     capsule = owner.__dlpack__(max_version=(1, 0))
     with pytest.raises(RuntimeError, match="borrowed"):
@@ -101,7 +103,7 @@ def test_an_unconsumed_capsule_holds_too():
 
 
 def test_a_copy_holds_nothing():
-    """CPY-06, FLG-04: neither a copy that was asked for nor one for a legacy consumer holds the object."""
+    """CPY-06, FLG-04: neither a requested copy nor one for a legacy consumer keeps the object."""
     owner = p.Mutable([1.0])
     copies = [owner.__dlpack__(), owner.__dlpack__(copy=True), owner.__dlpack__(copy=True, max_version=(1, 0))]
     owner.push(2.0)
@@ -112,8 +114,8 @@ def test_a_copy_holds_nothing():
         seen.release()
 
 
-def test_what_is_computed_holds_nothing():
-    """CAP-18: a tensor that was made for the request is no part of the object."""
+def test_a_computed_tensor_keeps_nothing():
+    """CAP-18: a tensor that is computed for the request does not keep the object."""
     owner = p.Doubled([1.0, 2.0])
     seen = capi.export(owner)
     owner.push(3.0)
@@ -123,7 +125,7 @@ def test_what_is_computed_holds_nothing():
 
 
 def test_an_export_during_a_change():
-    """ERR-01, CAP-18: while a method changes the object there is nothing to export: BufferError."""
+    """ERR-01, CAP-18: an export while a method changes the object is a `BufferError`."""
     for owner in [p.Mutable([1.0]), p.Exclusive([1.0])]:
         for request in [{}, {"max_version": (1, 0)}, {"copy": True}]:
             with pytest.raises(BufferError, match="borrow"):
@@ -133,7 +135,7 @@ def test_an_export_during_a_change():
 
 
 def test_an_export_during_a_read():
-    """FLG-05: reading methods and read-only exports go together; a writable one would change what is read."""
+    """FLG-05: a read-only export is possible during a method with `&self`; a writable one is not."""
     owner = p.Mutable([1.0])
     owner.during_read(lambda: capi.export(owner)).release()
     exclusive = p.Exclusive([1.0])
@@ -160,7 +162,7 @@ def test_a_writable_class_is_held_alone(way):
 
 
 def test_shared_memory_holds_the_object_only():
-    """FLG-05: what may be written through `&` is writable for all at once."""
+    """FLG-05: shared memory that is written through `&` can have any number of writable exports."""
     owner = p.WProbe([2])
     one, two = capi.export(owner), capi.export(owner)
     assert one.flags == two.flags == 0
@@ -171,7 +173,7 @@ def test_shared_memory_holds_the_object_only():
 
 
 def test_frozen_classes_hold_the_object_only():
-    """FLG-02: read-only for consumers, free for methods, whatever a lock guards beside the memory."""
+    """FLG-02: exports of a frozen class are read-only and block no method, also if a lock guards other fields."""
     owner = p.Guarded([1.0])
     seen = capi.export(owner)
     assert seen.flags == capi.READ_ONLY
@@ -181,7 +183,7 @@ def test_frozen_classes_hold_the_object_only():
 
 @pytest.mark.parametrize("way", ["method", "table"])
 def test_an_owner_field_frees_the_object(way):
-    """CAP-15, CAP-18: the memory stays though the object changes, or dies."""
+    """CAP-15, CAP-18: memory of an `owner` field lives after the object changes or is dropped."""
     owner = p.Owned([1.0, 2.0])
     held = capi.references(owner)
     seen = WAYS[way](owner)
@@ -205,7 +207,7 @@ def test_an_owner_that_keeps_other_memory_is_refused(way):
 
 
 def test_errors_like_those_of_a_bytearray():
-    """ERR-01: who wants it has BufferError from methods too."""
+    """ERR-01: with the option, methods raise `BufferError`, too."""
     for owner, reading in [(p.Mutable([1.0]), True), (p.Exclusive([1.0]), False)]:
         seen = capi.export(owner)
         with pytest.raises(BufferError):
@@ -220,8 +222,8 @@ def test_errors_like_those_of_a_bytearray():
         assert owner.get_or_buffer_error(1) == 2.0
 
 
-def test_attributes_say_what_their_fields_say():
-    """What the author wrote above a field, of a class or of its rows; else a sentence of ours."""
+def test_attributes_have_the_docs_of_their_fields():
+    """The docstring of an attribute is the doc comment of its field, of a class or of its rows; otherwise a default text."""
     assert p.Batch.rewards.__doc__ == "One a step."
     assert p.Tables.price.__doc__ == 'What was paid.\n\n  in "euros"'
     assert p.Tables.size.__doc__.startswith("The tensor `size`:")
@@ -229,7 +231,7 @@ def test_attributes_say_what_their_fields_say():
 
 
 def test_one_attribute_is_enough():
-    """What a class has is found out: it is a tensor, or has some, or both."""
+    """One attribute macro finds out whether a class is a tensor, has tensors by name, or both."""
     both, tensors, tensor = p.Batch, p.Tables, p.Owned
     for kind, methods in [(both, True), (tensors, False), (tensor, True)]:
         for name in ["__dlpack__", "__dlpack_device__", "__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"]:
@@ -239,7 +241,7 @@ def test_one_attribute_is_enough():
 
 
 def test_attributes_are_tensors():
-    """CAP-18, CAP-20: each tensor of a struct is an attribute that holds the object."""
+    """CAP-18, CAP-20: each tensor of a struct is an attribute that keeps the object."""
     owner = p.Batch(3)
     assert type(owner).__dlpack_tensors__ == ("rewards", "mask", "absent")
     rewards, mask = owner.rewards, owner.mask
@@ -262,7 +264,7 @@ def test_attributes_are_tensors():
 
 
 def test_attributes_with_an_owner_free_the_object():
-    """CAP-15, CAP-18: a tensor by name holds its field alone; one without `owner` holds the object as before."""
+    """CAP-15, CAP-18: a tensor of a field with `owner` keeps only the field; one without keeps the object."""
     owner = p.Simulation(3)
     held = capi.references(owner)
     state, reward = owner.state, owner.reward
@@ -283,7 +285,7 @@ def test_attributes_with_an_owner_free_the_object():
 
 
 def test_columns():
-    """CAP-18, LAY-01: every field of a record is a tensor with the record's stride; the class itself is none."""
+    """CAP-18, LAY-01: every field of a record is a tensor with the record's stride; the class itself is no tensor."""
     owner = p.Tables(4)
     assert set(type(owner).__dlpack_tensors__) == {"price", "size", "side", "times"}
     price, side = owner.price, owner.side
@@ -299,7 +301,7 @@ def test_columns():
 
 
 def test_tensors_keep_the_object_alive():
-    """CAP-18: the attribute outlives the object it came from."""
+    """CAP-18: a tensor that an attribute returned outlives the object."""
     owner = p.Batch(3)
     rewards = owner.rewards
     del owner
@@ -311,7 +313,7 @@ def test_tensors_keep_the_object_alive():
 
 
 def test_a_class_with_a_dict():
-    """CAP-27: weak references, a `__dict__` and subclasses go on working; the object lives as long as its exports."""
+    """CAP-27: weak references, a `__dict__` and subclasses work; the object lives as long as its exports."""
     owner = p.Open([1.0])
     owner.note = "kept"
     reference = weakref.ref(owner)
@@ -324,7 +326,7 @@ def test_a_class_with_a_dict():
 
 
 def test_the_buffer_protocol():
-    """CAP-18: `memoryview` shows the same memory and holds the same borrow."""
+    """CAP-18: a `memoryview` has the same memory and keeps the same borrow."""
     owner = p.Buffered([0.0, 1.0, 2.0, 3.0])
     view = memoryview(owner)
     assert (view.shape, view.strides, view.format, view.readonly) == ((2, 2), (8, 4), "f", True)
@@ -338,14 +340,14 @@ def test_the_buffer_protocol():
         owner.clear()
     seen.release()
     owner.clear()
-    # A consumer that wants to write, and one that takes no strides.
+    # Requests for writable memory, and for memory without strides.
     for flags, fine in [(0x1, False), (0x1 | 0x18, False), (0, True), (0x18, True), (0x11C, True)]:
         assert (capi.buffer(p.Buffered([0.0, 1.0]), flags) is not None) == fine
 
 
 @pytest.mark.parametrize("cls", [p.Mutable, p.Exclusive])
 def test_many_borrows_are_given_back(cls):
-    """CAP-10, CAP-21: however an export ends, the borrow ends with it."""
+    """CAP-10, CAP-21: however an export ends, its borrow ends."""
     owner = cls([1.0])
     for _ in range(100):
         capsule = owner.__dlpack__(max_version=(1, 0))
@@ -362,7 +364,7 @@ def test_many_borrows_are_given_back(cls):
 
 @pytest.mark.leaks
 def test_a_leaked_tensor_stays_borrowed():
-    """CAP-18: a consumer that never calls the deleter keeps the object as it is, for ever."""
+    """CAP-18: if a consumer never calls the deleter, the object stays borrowed forever."""
     owner = p.Mutable([1.0])
     capi.export(owner)
     gc.collect()
@@ -371,7 +373,7 @@ def test_a_leaked_tensor_stays_borrowed():
 
 
 def test_the_device_needs_no_borrow():
-    """DEV-01: where the types say the device, it is known while a consumer writes, and of a variant without a tensor."""
+    """DEV-01: if the types determine the device, it is known while a consumer writes, and for a variant without a tensor."""
     owner = p.Exclusive([1.0])
     seen = capi.export(owner)
     assert owner.__dlpack_device__() == (1, 0)
@@ -380,7 +382,7 @@ def test_the_device_needs_no_borrow():
 
 
 def test_the_device_of_an_expression_needs_no_value():
-    """DEV-01: the type of what `data =` and `via =` give says where it is; neither is evaluated."""
+    """DEV-01: the types of `data = ..` and `via = ..` determine the device; the expressions are not evaluated."""
     p.arm("via", "text")
     try:
         assert p.HookedVia().__dlpack_device__() == (1, 0)

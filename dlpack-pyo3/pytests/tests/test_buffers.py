@@ -1,4 +1,4 @@
-"""Buffers, which are taken where there is no `__dlpack__`; classes whose tables come and go; and what is no array."""
+"""Imports from buffers, for objects without `__dlpack__`; classes whose exchange table changes; objects that are no arrays."""
 
 import array
 import ctypes as c
@@ -46,7 +46,7 @@ if np:
 
 @pytest.mark.parametrize("make, dtype, shape, strides, readonly", BUFFERS)
 def test_a_buffer(make, dtype, shape, strides, readonly):
-    """CAP-20: what knows no DLPack, and lends its memory by Python's buffer protocol."""
+    """CAP-20: an object without DLPack is imported through the buffer protocol."""
     thing = make()
     held = capi.references(thing)
     tensor = p.take(thing)
@@ -64,7 +64,7 @@ def test_a_buffer(make, dtype, shape, strides, readonly):
 
 @pytest.mark.parametrize("thread", [True, False])
 def test_buffers_kept_by_rust(thread):
-    """CAP-13, CAP-28: Rust releases them while it holds no GIL, on a thread of its own or on this one."""
+    """CAP-13, CAP-28: Rust releases buffers without the GIL, on its own thread or on this one."""
     thing = bytearray(8)
     held = capi.references(thing)
     for detached in [True, False][: 1 if thread else 2]:
@@ -76,7 +76,7 @@ def test_buffers_kept_by_rust(thread):
 
 
 def test_a_buffer_is_locked_until_it_is_released():
-    """CAP-13: a `bytearray` that grew would move its memory away."""
+    """CAP-13: a `bytearray` cannot grow, which would move its memory, while a tensor over it lives."""
     thing = bytearray(b"\1\2\3")
     tensor = p.take(thing)
     thing[0] = 9
@@ -89,7 +89,7 @@ def test_a_buffer_is_locked_until_it_is_released():
         thing.append(4)
     del again
     thing.append(4)
-    # A tensor that could not be made holds nothing.
+    # A failed import keeps nothing.
     odd = array.array("u", "ab")
     with pytest.raises(BufferError):
         p.take(odd)
@@ -116,21 +116,21 @@ if np:
 
 @pytest.mark.parametrize("make, text", ODD)
 def test_formats_without_a_data_type(make, text):
-    """ERR-01: they are named."""
+    """ERR-01: the error names the format."""
     with pytest.raises(BufferError, match=text):
         p.take(make())
 
 
 def test_strides_between_items(numpy):
-    """LAY-14: strides that are no multiple of an item are refused, with their numbers."""
+    """LAY-14: strides that are not a multiple of the item size are refused, with both numbers."""
     whole = numpy.zeros(4, numpy.dtype([("a", "i4"), ("b", "i1")]))
     with pytest.raises(BufferError, match="axis 0 has a stride of 5 bytes; expected a multiple of the item size, 4 bytes"):
         p.take(memoryview(whole["a"]))
     assert p.take(memoryview(whole["a"][:1])).shape == (1,)
 
 
-def test_a_buffer_that_is_not_there():
-    """ERR-07: what the object raises arrives."""
+def test_a_released_buffer():
+    """ERR-07: the exception of the object is passed on."""
     view = memoryview(b"abc")
     view.release()
     with pytest.raises(ValueError, match="released"):
@@ -141,8 +141,8 @@ def test_a_buffer_that_is_not_there():
         p.take(region)
 
 
-def test_buffers_by_wish():
-    """CPY-12, DEV-13: a copy is made here; another device is an error."""
+def test_buffers_with_copy_and_device():
+    """CPY-12, DEV-13: `copy=True` copies the buffer; another device is an error."""
     thing = bytearray(b"\1\2\3")
     assert p.Tensor.from_dlpack(thing, copy=False).data_ptr == p.take(thing).data_ptr
     copy = p.Tensor.from_dlpack(thing, copy=True)
@@ -153,7 +153,7 @@ def test_buffers_by_wish():
 
 
 def test_methods_come_before_the_buffer():
-    """CAP-20: an object with both is a producer."""
+    """CAP-20: an object with both protocols is imported by `__dlpack__`."""
     foreign = capi.Foreign()
 
     class Both(bytearray):
@@ -169,11 +169,12 @@ def test_methods_come_before_the_buffer():
     assert foreign.deleted == 1
 
 
-# -- Classes that change, and what is no array
+# -- Classes that change, and objects that are no arrays
 
 
-def test_tables_that_come_and_go():
-    """XAP-27: the table is that of the class as it is now: later set, inherited, taken away; also of a class at the place of another."""
+def test_tables_that_change():
+    """XAP-27: the table of the class at the time of the import is used: set later, inherited, deleted; also that of a class at the
+    address of another."""
     foreign = capi.Foreign()
 
     @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
@@ -195,7 +196,7 @@ def test_tables_that_come_and_go():
         derived = type("Derived", (base,), {})
         things = [base(), derived()]
         if round % 2:
-            # Remembered as a miss, if anything remembers it.
+            # A cache would store a miss here.
             assert not any(map(by_table, things))
         base.__dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
         assert all(map(by_table, things))
@@ -209,8 +210,8 @@ def test_tables_that_come_and_go():
         gc.collect()
 
 
-def test_what_is_asked_of_methods():
-    """NEG-14, STC-11: by keywords alone, and only what is needed."""
+def test_the_keywords_that_are_passed():
+    """NEG-14, STC-11: the importer passes keywords only, and only those that it needs."""
     foreign = capi.Foreign()
     p.take(foreign)
     assert foreign.asked == [{"max_version": (1, 3)}]
@@ -220,8 +221,8 @@ NO_ARRAYS = [[1.0, 2.0], None, 7, 2.5, {"a": 1}, object(), "text", p]
 
 
 @pytest.mark.parametrize("thing", NO_ARRAYS, ids=lambda thing: type(thing).__name__)
-def test_what_is_no_array(thing):
-    """ERR-08: an `AttributeError`, and as an argument a `TypeError` with its name: what it is, and what may be passed."""
+def test_objects_that_are_no_arrays(thing):
+    """ERR-08: an `AttributeError`, and for an argument a `TypeError` with its name; the text says what was found and what is accepted."""
     text = f"an object of <class '{type(thing).__name__}'> is no array.*buffer.*numpy.asarray"
     with pytest.raises(AttributeError, match=text):
         p.take(thing)
@@ -231,12 +232,12 @@ def test_what_is_no_array(thing):
         with pytest.raises(TypeError, match=text) as raised:
             function(thing)
         notes = " ".join(getattr(raised.value, "__notes__", []))
-        # PyO3 adds it as a note, which exceptions have from Python 3.11 on.
+        # PyO3 adds the name as a note. Exceptions have notes from Python 3.11 on.
         assert f"'{name}'" in str(raised.value) + notes or sys.version_info < (3, 11)
 
 
 def test_half_a_protocol():
-    """ERR-08: a producer has both methods; and an `AttributeError` of its own is none of ours."""
+    """ERR-08: a producer has both methods; an `AttributeError` that a producer raises is passed on."""
     whole = {"__dlpack_device__": lambda self: (1, 0), "__dlpack__": lambda self, **request: self.missing}
     for name in whole:
         half = type("Half", (), {name: whole[name]})()
@@ -249,7 +250,7 @@ def test_half_a_protocol():
     lost = whole | {"__dlpack_device__": lambda self: self.lost}
     with pytest.raises(AttributeError, match="'lost'"):
         p.take(type("Lost", (), lost)())
-    # On an instance they will do.
+    # Methods of an instance are accepted.
     foreign, thing = capi.Foreign(), type("Plain", (), {})()
     thing.__dlpack__, thing.__dlpack_device__ = foreign.__dlpack__, foreign.__dlpack_device__
     assert p.look(thing)["floats"]

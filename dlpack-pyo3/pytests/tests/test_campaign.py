@@ -1,4 +1,4 @@
-"""The campaigns of the folder beside this one, in short; `cargo xtask faults` plays them in full."""
+"""Short versions of the campaigns in the folder `campaign`; `cargo xtask faults` runs them in full."""
 
 import importlib.util
 import json
@@ -13,12 +13,12 @@ import pytest
 
 HERE = Path(__file__).parent
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
-# Those of `endings.py` are tests of their own.
+# `endings.py` is tested elsewhere.
 FILES = ["arguments", "consumers", "differential", "keepers", "memory", "panics", "records", "tensors", "threads", "trips", "waits"]
 
 
 def missing(name):
-    """What this interpreter lacks for it."""
+    """What this interpreter lacks for a campaign."""
     if name == "memory" and not importlib.util.find_spec("_testcapi"):
         return "nothing makes Python's allocator fail"
     if name == "panics" and not hasattr(p, "hooks"):
@@ -38,7 +38,7 @@ def missing(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_campaigns(name):
-    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23, Own faults 3, 8, 19, 20: whatever is hostile, lies, panics or fails, by the thousand."""
+    """CAP-13, CAP-21, CAP-24, ERR-11, XAP-23, Own faults 3, 8, 19, 20: thousands of hostile, wrong, panicking and failing cases."""
     if missing(name):
         pytest.skip(missing(name))
     path = os.pathsep.join([str(HERE), *sys.path])
@@ -67,7 +67,7 @@ report.main({{"nothing": (lambda tally: None, 100, 10), "some": (lambda tally: t
 
 
 def test_a_campaign_with_less_to_do_than_planned_is_bad(script):
-    """Own faults: what does nothing finds nothing."""
+    """Own faults: a campaign that did less than planned fails, because it finds nothing."""
     ended = script(TALLY.format(folder=str(HERE.parent / "campaign")))
     results = [json.loads(line) for line in ended.out.splitlines()]
     bad = {result["campaign"]: result["bad"] for result in results if "count" in result}
@@ -77,12 +77,12 @@ def test_a_campaign_with_less_to_do_than_planned_is_bad(script):
 
 WITHOUT_THE_GIL = """
 import ctypes
-# A function that is called by a `CDLL` has no GIL.
+# A function of a `CDLL` is called without the GIL.
 ctypes.CDLL(None).Py_IncRef(ctypes.py_object(object()))
 """
 
 
 @pytest.mark.skipif(not hasattr(sys, "gettotalrefcount"), reason="a release build of CPython does not notice")
 def test_a_debug_build_notices_a_missing_gil(script):
-    """CAP-13: so the campaigns of threads and round trips are played on one, too."""
+    """CAP-13: so the campaigns of threads and round trips also run on a debug build."""
     assert script(WITHOUT_THE_GIL, status=None).status < 0

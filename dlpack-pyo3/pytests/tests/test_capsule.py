@@ -1,4 +1,4 @@
-"""Capsules: names, destructors, deleters, and everything that consumers do with them (CAP)."""
+"""Capsules: names, destructors, deleters, and what consumers do with them (CAP)."""
 
 import gc
 import sys
@@ -31,7 +31,7 @@ CLASSES = [
 
 
 def test_names():
-    """CAP-01, CAP-02, INF-12: each struct has its own name, and the name is that of the struct."""
+    """CAP-01, CAP-02, INF-12: the name of the capsule is that of its struct."""
     probe = p.WProbe([2])
     legacy, versioned = probe.__dlpack__(), probe.__dlpack__(max_version=(1, 0))
     assert capi.capsule_name(legacy) == b"dltensor"
@@ -41,7 +41,7 @@ def test_names():
 
 
 def test_names_are_static():
-    """CAP-03, fault 21: all capsules of a kind point at the same text, which outlives the producer."""
+    """CAP-03, fault 21: all capsules of a kind have the same address as their name, which outlives the producer."""
     addresses = set()
     for _ in range(3):
         probe = p.WProbe([2])
@@ -56,7 +56,7 @@ def test_names_are_static():
 @pytest.mark.parametrize("make", CLASSES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_an_unconsumed_capsule(make, request_):
-    """CAP-04, CAP-26, faults 16, 17: an unconsumed capsule releases its owner, and changes no count."""
+    """CAP-04, CAP-26, faults 16, 17: an unconsumed capsule releases its owner, and changes no reference count."""
     owner = make()
     held, alive = capi.references(owner), p.alive()
     for _ in range(5):
@@ -75,7 +75,7 @@ def test_an_unconsumed_capsule(make, request_):
 @pytest.mark.parametrize("make", CLASSES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_a_consumed_capsule(make, request_):
-    """CAP-05, CAP-06, fault 2: after renaming the capsule's death does nothing; the deleter does, once."""
+    """CAP-05, CAP-06, fault 2: after it was renamed, the destructor of the capsule does nothing; the deleter releases the owner once."""
     owner = make()
     held = capi.references(owner)
     capsule = owner.__dlpack__(**request_)
@@ -94,7 +94,7 @@ def test_a_consumed_capsule(make, request_):
 @pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize("pattern", ["rename", "rename and clear", "clear", "neither"])
 def test_all_consumers(pattern, versioned):
-    """CAP-07, CAP-13, fault 20: renaming, dropping the destructor, both or neither: released exactly once."""
+    """CAP-07, CAP-13, fault 20: consumers that rename the capsule, remove its destructor, do both or neither: released exactly once."""
     probe = p.WProbe([3])
     alive = p.alive()
     held = capi.references(probe)
@@ -118,14 +118,14 @@ def test_all_consumers(pattern, versioned):
 @pytest.mark.parametrize("make", CLASSES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_the_deleter_is_never_null(make, request_):
-    """CAP-08: jax calls it without looking."""
+    """CAP-08: the deleter is never null; JAX calls it without a check."""
     capsule = make().__dlpack__(**request_)
     assert capi.peek(capsule).struct.deleter
 
 
 @pytest.mark.parametrize("make", CLASSES)
 def test_nothing_is_shared_between_exports(make):
-    """CAP-12, fault 27: each call gives a fresh capsule with a struct, shape and strides of its own."""
+    """CAP-12, fault 27: each call returns a new capsule with its own struct, shape and strides."""
     owner = make()
     if isinstance(owner, p.Exclusive):
         pytest.skip("its second export is refused")
@@ -144,7 +144,7 @@ def test_nothing_is_shared_between_exports(make):
 
 @pytest.mark.parametrize("versioned", [True, False])
 def test_fields_that_a_consumer_overwrites(versioned):
-    """CAP-10, CAP-11, faults 6, 60: the deleter finds its block though every other field was changed."""
+    """CAP-10, CAP-11, faults 6, 60: the deleter finds its block after every other field was changed."""
     probe = p.WProbe([2, 3])
     held = capi.references(probe)
     seen = capi.consume(probe.__dlpack__(max_version=(1, 0) if versioned else None))
@@ -168,7 +168,7 @@ def test_fields_that_a_consumer_overwrites(versioned):
 def test_release_anywhere(make, request_, how):
     """CAP-13, CAP-28, faults 31, 32, 33: any thread may call the deleter, with the GIL or without.
 
-    The object is released at once, not at some later call.
+    The object is released by that call, not by a later one.
     """
     owner = make()
     held, alive = capi.references(owner), p.alive()
@@ -177,7 +177,7 @@ def test_release_anywhere(make, request_, how):
     assert capi.references(owner) == held
     assert p.alive() == alive
 
-    # The last reference of all.
+    # The export has the only reference to the object.
     seen = capi.consume(owner.__dlpack__(**request_))
     gone = weakref.ref(owner) if isinstance(owner, (p.Probe, p.WProbe, p.Open)) else None
     del owner
@@ -190,14 +190,14 @@ def test_release_anywhere(make, request_, how):
 @pytest.mark.parametrize("how", ["gil", "no gil", "python thread, no gil", "foreign"])
 @pytest.mark.parametrize("make", [lambda: p.Probe([2]), lambda: p.Mutable([1.0]), lambda: p.Exclusive([1.0]), lambda: p.Batch(1).rewards])
 def test_an_object_is_dropped_attached(make, how):
-    """CAP-13, CAP-28, fault 31: whoever calls the deleter, the object goes on a thread that holds the GIL, and at once."""
+    """CAP-13, CAP-28, fault 31: whichever thread calls the deleter, the object is dropped at once, on a thread that holds the GIL."""
     seen = capi.export(make())
     p.drops()
     release(seen, how)
     ((thread, attached),) = p.drops()
     assert attached in (True, None)
     if capi.GIL:
-        # Without a GIL the thread that made the object drops it, when it gets to it.
+        # Without a GIL, the thread that made the object drops it later.
         assert (thread == p.thread_id()) == (how in ("gil", "no gil"))
 
 
@@ -213,12 +213,12 @@ def release(seen, how):
 
 
 def test_an_owner_of_rust_needs_no_interpreter():
-    """CAP-15, CAP-19, fault 36: a deleter of an `owner` field runs while another thread keeps the GIL."""
+    """CAP-15, CAP-19, fault 36: the deleter of an `owner` field runs while another thread holds the GIL."""
     owned = p.Owned([1.0, 2.0])
     p.keep(owned)
     p.drops()
     assert owned.owners() == 2
-    # This joins the thread that runs the deleter without letting go of the GIL: waiting for it would hang.
+    # This joins the thread that runs the deleter and keeps the GIL, so a deleter that waits for the GIL would deadlock.
     p.let_go(thread=True, detached=False)
     assert owned.owners() == 1
     p.keep(owned)
@@ -232,9 +232,9 @@ def test_an_owner_of_rust_needs_no_interpreter():
 @pytest.mark.parametrize("make", CLASSES)
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_a_pending_exception_survives(make, request_):
-    """CAP-16, CAP-17, faults 44, 46: capsules and tensors die well while an exception is on its way.
+    """CAP-16, CAP-17, faults 44, 46: capsules and tensors can be released while an exception is pending.
 
-    What an unfinished expression holds is dropped after the exception was set and before anybody catches it.
+    The temporaries of an expression that fails are dropped after the exception was set and before it is caught.
     """
     owner = make()
     held = capi.references(owner)
@@ -258,7 +258,7 @@ def test_a_pending_exception_survives(make, request_):
 
 
 def test_python_code_in_a_deleter():
-    """CAP-16, faults 42, 45: an owner whose Drop runs Python code may do so while an exception is pending."""
+    """CAP-16, faults 42, 45: an owner whose `Drop` runs Python code can be dropped while an exception is pending."""
     calls = []
 
     def after():
@@ -268,13 +268,13 @@ def test_python_code_in_a_deleter():
     for act in [lambda o: o.__dlpack__(max_version=(1, 0)), lambda o: o.__dlpack__(copy=True), p.take]:
         calls.clear()
         with pytest.raises(ZeroDivisionError):
-            # The export holds the last reference.
+            # The export has the last reference.
             _ = (act(p.Reentrant([1.0, 2.0], lambda: None, after)), 1 // 0)
         assert calls == ["called"]
 
 
 def test_memory_stays():
-    """CAP-18, CAP-20, fault 11: the memory outlives the object, unmoved, and both sides stay usable."""
+    """CAP-18, CAP-20, fault 11: the memory outlives the object at the same address, and both sides can use it."""
     probe = p.WProbe([1000])
     pointer, expected = probe.data_ptr, probe.tobytes()
     seen = capi.export(probe)
@@ -291,7 +291,7 @@ def test_memory_stays():
 
 @pytest.mark.parametrize("at", range(1, 6))
 def test_methods_are_found_on_the_type(at):
-    """CAP-27: nanobind and mlx look at the type, and call its descriptor with the object."""
+    """CAP-27: nanobind and MLX look up the methods on the type, and call the descriptor with the object."""
     owner = [p.Probe([2]), p.Mutable([1.0]), p.ByHand([1.0]), p.Open([1.0]), p.Audio.Short([1, 2])][at - 1]
     for name in ["__dlpack__", "__dlpack_device__"]:
         found = next(vars(base)[name] for base in type(owner).__mro__ if name in vars(base))
@@ -303,7 +303,7 @@ def test_methods_are_found_on_the_type(at):
 
 
 def test_a_hundred_exports_at_once():
-    """CAP-12, CAP-20, fault 28: many exports of one object live together and end in any order."""
+    """CAP-12, CAP-20, fault 28: many exports of one object live at once and end in any order."""
     probe = p.Probe([4])
     held = capi.references(probe)
     seen = [capi.export(probe) for _ in range(100)]
@@ -316,7 +316,7 @@ def test_a_hundred_exports_at_once():
 
 @pytest.mark.parametrize("rank, most", [(1, 104), (2, 120), (3, 136), (6, 184)])
 def test_a_live_export_takes_no_more_than_it_needs(rank, most):
-    """The struct of C, the object, shape and strides, in one block. Python has memory of its own for the capsule."""
+    """The struct, the keepalive, shape and strides are one block. Python allocates the capsule itself."""
     probe, count = p.Probe([1] * rank), 100
     before = p.allocated_in_rust()
     kept = [probe.__dlpack__(max_version=(1, 1)) for _ in range(count)]
@@ -330,7 +330,7 @@ def test_a_live_export_takes_no_more_than_it_needs(rank, most):
 @pytest.mark.parametrize("request_", REQUESTS)
 @pytest.mark.parametrize("consumed", [True, False])
 def test_exports_leave_no_memory_behind(make, request_, consumed):
-    """CAP-10, CAP-21, faults 5, 13, 14, 15: every block of an export is given back, and every object of Python."""
+    """CAP-10, CAP-21, faults 5, 13, 14, 15: every block of an export is freed, and every Python object."""
     owner = make()
 
     def hundred():

@@ -1,6 +1,7 @@
-"""What goes through Python and comes back to its own field or class, again and again: nobody keeps what it came by.
+"""Repeated round trips of one memory through Python and back to a field or class: no intermediate object is kept.
 
-Of several rounds at least one adds next to no blocks of Python's: a chain adds some with each of its links, whatever else goes on.
+In at least one of several rounds the number of Python's blocks grows by almost nothing. A chain adds some for each of its links,
+whatever other code does.
 """
 
 import array
@@ -16,7 +17,7 @@ TIMES = 300
 
 
 def grows(step):
-    """The blocks of Python's allocator that each round adds at least."""
+    """The smallest number of Python blocks that a round adds."""
     found = []
     for _ in range(5):
         gc.collect()
@@ -37,7 +38,7 @@ def filled(len):
 
 
 def test_the_control_grows():
-    """A chain of as many links is seen, so a test that sees none means something."""
+    """The control: a chain with as many links is noticed."""
     chain = []
 
     def step():
@@ -58,7 +59,7 @@ SETS = {
 
 
 def loaded(thing):
-    """The same memory, as pickle gives it without a copy."""
+    """The same memory, after pickling without a copy."""
     buffers = []
     data = pickle.dumps(thing, 5, buffer_callback=buffers.append)
     return pickle.loads(data, buffers=buffers)
@@ -71,7 +72,7 @@ def restored(thing):
 
 @pytest.mark.parametrize("way", SETS)
 def test_a_field_that_is_set_to_itself(way):
-    """The field holds its memory, as before, and no tensor over it."""
+    """A field that is set to itself keeps its memory, and no tensor over it."""
     settings, set = p.Settings(3), SETS[way]
     address = settings.state.data_ptr
     alive = p.alive()
@@ -83,7 +84,7 @@ def test_a_field_that_is_set_to_itself(way):
 
 
 def test_fields_that_change_places():
-    """Three objects hand their memory round."""
+    """Three objects exchange their memory in a circle."""
     things = [filled(2) for _ in range(3)]
     addresses = {it.state.data_ptr for it in things}
 
@@ -97,8 +98,8 @@ def test_fields_that_change_places():
     assert {it.state.data_ptr for it in things} == addresses
 
 
-def test_a_part_of_a_field_keeps_the_whole():
-    """What is left of the memory after many cuts is still there, and can be written."""
+def test_a_slice_of_a_field_keeps_its_memory():
+    """After many slices, the rest of the memory is still valid and writable."""
     settings = filled(8)
     address = settings.state.data_ptr
     for _ in range(7):
@@ -113,8 +114,8 @@ def test_a_part_of_a_field_keeps_the_whole():
     assert kept.tolist() == [9.0]
 
 
-def test_memory_of_others_is_held_by_who_lends_it():
-    """What a field adopted goes with the last who has it, whatever came between."""
+def test_adopted_memory_is_kept_until_the_last_use():
+    """Adopted memory is released with the last object that keeps it, whatever objects were in between."""
     foreign = capi.Foreign(shape=(3,), dtype=(2, 64, 1))
     settings = p.Settings(1)
     settings.state = foreign
@@ -130,8 +131,8 @@ def test_memory_of_others_is_held_by_who_lends_it():
     assert foreign.deleted == 1
 
 
-def test_what_is_read_only_stays_so():
-    """A read-only view of memory that may be written; and a field that adopted what nobody may write."""
+def test_read_only_memory_stays_read_only():
+    """A read-only view of writable memory stays read-only, and so does a field that adopted read-only memory."""
     settings = filled(2)
     settings.state = memoryview(settings.state).toreadonly()
     for _ in range(3):
@@ -145,7 +146,7 @@ def test_what_is_read_only_stays_so():
 @pytest.mark.parametrize("way", [restored, loaded])
 @pytest.mark.parametrize("make", [p.Canvas, p.Plate, lambda len: filled(len).state], ids=["owner", "object", "tensor"])
 def test_pickled_without_a_copy_again_and_again(make, way):
-    """The same memory each time, which alone is held: no memoryview, no tensor and no object of the time before."""
+    """Each round has the same memory, and keeps no memoryview, tensor or object of the round before."""
     first = make(4)
     held = [first]
 

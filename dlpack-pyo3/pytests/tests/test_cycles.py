@@ -1,4 +1,4 @@
-"""Cycles of references through a buffer, which the garbage collector frees; and in which order an export gives back what it keeps."""
+"""Reference cycles through a buffer, which the garbage collector frees; and the order in which an export releases what it keeps."""
 
 import array
 import gc
@@ -15,19 +15,19 @@ class Frozen(p.Own):
 
 
 class Borrowed(p.Mutable):
-    """Its buffers hold the shared borrow."""
+    """Its buffers keep the shared borrow."""
 
 
 class Alone(p.Exclusive):
-    """Its buffers hold the exclusive borrow."""
+    """Its buffers keep the exclusive borrow."""
 
 
 class Bytes(bytearray):
-    """A class without our code, to compare with."""
+    """A class without our code, as a control."""
 
 
 class Doubles(array.array):
-    """As above."""
+    """A class without our code, as a control."""
 
     def __new__(cls, items):
         return super().__new__(cls, "d", items)
@@ -57,7 +57,8 @@ def is_collected(make, store):
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
 def test_cycles_through_a_memoryview_are_collected(make):
-    """The object behind a buffer shows the collector what it keeps: with a `__dict__`, frozen or borrowed, and of parts."""
+    """The object behind a buffer shows the collector what it keeps: of a class with a `__dict__`, a frozen or a borrowed one, and
+    of slices."""
     before = p.alive()
     for cut in [lambda view: view, lambda view: view[1:], lambda view: [view, memoryview(view)]]:
         assert is_collected(make, lambda thing: setattr(thing, "view", cut(memoryview(thing))))
@@ -66,7 +67,7 @@ def test_cycles_through_a_memoryview_are_collected(make):
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
 def test_cycles_of_two_objects_are_collected(make):
-    """Each has a buffer of the other."""
+    """Each object has a buffer of the other."""
 
     def store(thing):
         other = make([3.0])
@@ -78,7 +79,7 @@ def test_cycles_of_two_objects_are_collected(make):
 @pytest.mark.leaks
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
 def test_cycles_through_an_array_of_numpy(numpy, make):
-    """The collector does not look into an array of NumPy's, whoever lends it the memory: the same with `bytearray`."""
+    """The collector does not traverse a NumPy array, whatever lends the memory; `bytearray` is the control."""
     if gc.is_tracked(numpy.zeros(3)):
         pytest.skip("this NumPy shows the collector what its arrays keep")
     assert not is_collected(make, lambda thing: setattr(thing, "array", numpy.asarray(memoryview(thing))))
@@ -88,9 +89,9 @@ def test_cycles_through_an_array_of_numpy(numpy, make):
 
 @pytest.mark.parametrize("make", OURS.values(), ids=OURS)
 def test_what_the_collector_sees(make):
-    """The object, once for each lender; and no lender that keeps something else."""
+    """The collector finds the object once for each lender, and no lender shows anything else."""
     thing = make([1.0])
-    # From Python 3.12 on a wrapper of Python's stands before it.
+    # From Python 3.12 on, a wrapper object of Python is in between.
     view = thing.__buffer__(0) if sys.version_info >= (3, 12) else memoryview(thing)
     lender = view.obj
     assert gc.is_tracked(lender)
@@ -99,7 +100,7 @@ def test_what_the_collector_sees(make):
 
 @pytest.mark.parametrize("make", OURS.values(), ids=OURS)
 def test_no_memory_is_released_under_a_buffer(make):
-    """Garbage may still be read, and come back to life, until its buffer is released: that is one reference of many."""
+    """The memory of an object that is garbage stays until its buffer is released, because it may still be read or resurrected."""
     read, kept = [], []
 
     class Last(make):
@@ -113,7 +114,7 @@ def test_no_memory_is_released_under_a_buffer(make):
     del thing
     gc.collect()
     assert read == [7.0] and p.alive() == before
-    # The object went on to live, as its memory is still looked at.
+    # The object was resurrected, because its memory is still read.
     assert kept[0][0] == 7.0
     kept.clear()
     gc.collect()
@@ -121,7 +122,7 @@ def test_no_memory_is_released_under_a_buffer(make):
 
 
 def test_a_buffer_outside_keeps_a_cycle():
-    """A reader that is no part of the garbage."""
+    """A reader that is not part of the garbage keeps the cycle."""
     thing = Borrowed([5.0])
     thing.me, view, before = thing, memoryview(thing), p.alive()
     del thing
@@ -132,7 +133,7 @@ def test_a_buffer_outside_keeps_a_cycle():
     assert p.alive() == before - 1
 
 
-# -- in which order -----------------------------------------------------------------------------------
+# -- the order of releases ------------------------------------------------------------------------------
 
 
 WAYS = {
@@ -148,7 +149,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("cls", [p.Mutable, p.Exclusive])
 def test_the_borrow_ends_before_the_object_goes(cls, way):
-    """CAP-18: a `__del__` that runs as the last export ends finds its object free, and changes it."""
+    """CAP-18: a `__del__` that runs when the last export ends finds its object no longer borrowed, and can change it."""
     said = []
 
     class Last(cls):

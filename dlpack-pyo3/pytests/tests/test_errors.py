@@ -1,4 +1,4 @@
-"""Which exception is raised for what (ERR)."""
+"""Which exception is raised for which error (ERR)."""
 
 import gc
 
@@ -33,7 +33,7 @@ NOT_EXPORTABLE = {
 
 @pytest.mark.parametrize("why", NOT_EXPORTABLE)
 def test_data_that_cannot_be_exported(why):
-    """ERR-01, ERR-03, ERR-06, ERR-11, faults 47, 61, 64, 65, 66, 67: BufferError, every time, and nothing is kept."""
+    """ERR-01, ERR-03, ERR-06, ERR-11, faults 47, 61, 64, 65, 66, 67: a `BufferError`, for each call, and nothing is kept."""
     owner = NOT_EXPORTABLE[why]()
     held = capi.references(owner)
     for request in [{}, {"max_version": (1, 0)}, {"copy": True}, {"copy": True, "max_version": (1, 3)}]:
@@ -54,13 +54,13 @@ def test_the_numbers_are_named():
 @pytest.mark.parametrize("device", [(2, 0), (2, 1), (3, 0), (10, 0), (14, 0), (99, 0), (1, 1), (-1, -1)])
 @pytest.mark.parametrize("copy", [None, True, False])
 @pytest.mark.parametrize("version", [None, (1, 0)])
-def test_devices_that_cannot_be_had(device, copy, version):
-    """ERR-02, DEV-06, fault 79: a device that the data cannot be brought to is a BufferError."""
+def test_devices_without_a_copy(device, copy, version):
+    """ERR-02, DEV-06, fault 79: a device to which the data cannot be copied is a `BufferError`."""
     refused(p.WProbe([2]), dl_device=device, copy=copy, max_version=version)
 
 
 def test_copies_that_are_forbidden():
-    """ERR-02, CPY-02, CPY-13: copy=False where a copy is needed is a BufferError."""
+    """ERR-02, CPY-02, CPY-13: copy=False is a `BufferError` if a copy is needed."""
     refused(p.Doubled([1.0]), copy=False, max_version=(1, 0))
     refused(p.Probe([2]), copy=False)
     refused(p.Elsewhere(2), copy=False, dl_device=(1, 0), max_version=(1, 0))
@@ -98,7 +98,7 @@ BAD_ARGUMENTS = [
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS, ids=repr)
 @pytest.mark.parametrize("cls", ["plain", "info", "tensor"])
 def test_arguments_of_a_wrong_type(arguments, cls):
-    """ERR-03, NEG-17, NEG-18, CPY-11, STC-13: TypeError is for what the signature does not take, and only for that."""
+    """ERR-03, NEG-17, NEG-18, CPY-11, STC-13: a `TypeError` is raised exactly for arguments that the signature does not accept."""
     producer = {"plain": p.WProbe([2]), "info": p.Draft([1.0]), "tensor": p.take(p.WProbe([2]))}[cls]
     held = capi.references(producer)
     with pytest.raises(TypeError) as raised:
@@ -109,7 +109,7 @@ def test_arguments_of_a_wrong_type(arguments, cls):
 
 @pytest.mark.parametrize("stream", [0, 1, 2, 3, -2, 2**40, 2**62, -(2**63)])
 def test_streams_on_the_processor(stream):
-    """ERR-04, STC-12: a stream means nothing here; ValueError, not ignored."""
+    """ERR-04, STC-12: a stream for host memory is a `ValueError`, and is not ignored."""
     with pytest.raises(ValueError) as raised:
         p.WProbe([2]).__dlpack__(stream=stream, max_version=(1, 0))
     assert str(raised.value) == f"stream {stream} is not valid for data on cpu; pass none, or -1 for no order"
@@ -117,21 +117,21 @@ def test_streams_on_the_processor(stream):
 
 @pytest.mark.parametrize("cls", [lambda: p.WProbe([2]), lambda: p.take(p.WProbe([2]))], ids=["class", "tensor"])
 def test_no_order_on_the_processor(cls):
-    """STC-12: -1 asks for no order, which host memory always grants; torch takes it, and passes it."""
+    """STC-12: -1 requests no order, which host memory always satisfies; PyTorch accepts it, and passes it."""
     for device in [None, (1, 0)]:
         assert "dltensor_versioned" in repr(cls().__dlpack__(stream=-1, dl_device=device, max_version=(1, 0)))
 
 
 @pytest.mark.parametrize("device, bad", [(2, [0, -2]), (13, [0, -5]), (10, [1, 2, -2])])
 def test_streams_of_devices(device, bad):
-    """ERR-04, STC-06, STC-07: numbers that name no stream are a ValueError, before anything else is done."""
+    """ERR-04, STC-06, STC-07: a number that names no stream is a `ValueError`, raised before any other operation."""
     for stream in bad:
         with pytest.raises(ValueError):
             p.Elsewhere(device).__dlpack__(stream=stream, max_version=(1, 0))
 
 
 def test_numbers_beyond_64_bits():
-    """ERR-03, ERR-04: a number of any size is a value, so it is never a TypeError."""
+    """ERR-03, ERR-04: an int of any size has the right type, so it is never a `TypeError`."""
     for stream in [2**63, 2**200, -(2**200)]:
         with pytest.raises(ValueError):
             p.WProbe([2]).__dlpack__(stream=stream, max_version=(1, 0))
@@ -145,8 +145,8 @@ def test_numbers_beyond_64_bits():
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
-def test_memory_that_cannot_be_had(version):
-    """ERR-05: a copy that memory has no room for is a MemoryError, and nothing is kept."""
+def test_copies_that_cannot_be_allocated(version):
+    """ERR-05: a copy that cannot be allocated is a `MemoryError`, and nothing is kept."""
     huge = p.Probe([2**42], strides=[0], items=1)
     held = capi.references(huge)
     with pytest.raises(MemoryError):
@@ -159,7 +159,7 @@ def test_memory_that_cannot_be_had(version):
 
 
 def test_panics_are_buffer_errors(capfd):
-    """ERR-06, fault 49: a panic in the user's code is an Exception, not a PanicException, and nothing is kept."""
+    """ERR-06, fault 49: a panic in user code is an `Exception`, not a `PanicException`, and nothing is kept."""
     owner = p.PanicInDescribe([1.0, 2.0])
     held = capi.references(owner)
     owner.arm(True)
@@ -167,7 +167,7 @@ def test_panics_are_buffer_errors(capfd):
         assert "panic on purpose" in refused(owner, **request)
     with pytest.raises(BufferError):
         capi.Exchange(p.PanicInDescribe).from_object(owner)
-    # The type says where the data is, so nobody is asked to describe it.
+    # The type determines the device, so the object is not described.
     assert owner.__dlpack_device__() == (1, 0)
     assert capi.references(owner) == held
     owner.arm(False)
@@ -181,7 +181,7 @@ def test_panics_are_buffer_errors(capfd):
 @pytest.mark.parametrize("cls", [p.PanicInDrop, p.PanicInOwner], ids=lambda cls: cls.__name__)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_panics_in_drop(cls, via, capfd):
-    """ERR-06, CAP-17, fault 49: a Drop that panics is told of on stderr and goes no further."""
+    """ERR-06, CAP-17, fault 49: a panic in `Drop` is printed to stderr and not propagated."""
     alive = p.alive()
     owner = cls([1.0, 2.0])
     assert p.alive() == alive + 1
@@ -210,7 +210,7 @@ def test_panics_in_drop(cls, via, capfd):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_panics_in_drop_while_an_exception_is_pending(capfd):
-    """ERR-06, CAP-16, fault 49: the exception that was pending is the one that arrives."""
+    """ERR-06, CAP-16, fault 49: an exception that was pending during the panic is the one that is raised."""
     for cls in [p.PanicInDrop, p.PanicInOwner]:
         for act in [lambda o: o.__dlpack__(max_version=(1, 0)), p.take]:
             with pytest.raises(ZeroDivisionError):
@@ -220,13 +220,13 @@ def test_panics_in_drop_while_an_exception_is_pending(capfd):
 
 @pytest.mark.parametrize("how", [p.take, p.Tensor.from_dlpack])
 def test_panics_of_a_producer(how):
-    """ERR-06, own faults 10: an import asks for the device; a panic there is an Exception, whatever is thrown."""
+    """ERR-06, own faults 10: a panic while an import queries the device is an `Exception`, whatever the payload."""
     with pytest.raises(BufferError):
         how(p.PanicByHand())
 
 
 def test_each_error_has_its_class():
-    """ERR-01, ERR-04, ERR-05, ERR-10: MemoryError and ValueError for two of them, BufferError for the rest."""
+    """ERR-01, ERR-04, ERR-05, ERR-10: `MemoryError` and `ValueError` for one error each, `BufferError` for all others."""
     found = p.errors()
     special = {"out of memory": MemoryError, "bad stream": ValueError}
     for name, exception in found.items():
@@ -236,7 +236,7 @@ def test_each_error_has_its_class():
     assert "2.7" in text and " 1." in text
 
 
-def test_what_a_producer_raises_arrives():
+def test_exceptions_of_a_producer_are_passed_on():
     """ERR-07: the importer passes the producer's exception on."""
 
     class Special(Exception):
@@ -256,8 +256,8 @@ def test_what_a_producer_raises_arrives():
         assert arrived.value is raised
 
 
-def test_what_is_no_producer():
-    """ERR-08, fault 50: an object without the methods is an AttributeError that names the type and the method."""
+def test_objects_without_the_methods():
+    """ERR-08, fault 50: an object without the methods is an `AttributeError` that names the type and the method."""
     for thing in [object(), 7, "text", [1.0], None]:
         with pytest.raises(AttributeError, match="__dlpack") as raised:
             p.take(thing)
@@ -274,7 +274,7 @@ def test_what_is_no_producer():
 
 
 def test_a_tensor_that_the_processor_cannot_read():
-    """ERR-09, DEV-13: memory of a device is imported, and reading it is refused."""
+    """ERR-09, DEV-13: device memory is imported, but reading it on the CPU is refused."""
     for device in [2, 10]:
         producer = p.Elsewhere(device)
         seen = p.look(Minus1(producer))
@@ -282,7 +282,7 @@ def test_a_tensor_that_the_processor_cannot_read():
 
 
 class Minus1:
-    """Asks for no ordering whatever the importer asks for: these tests have no driver."""
+    """Requests no order, whatever the importer requests, because these tests have no driver."""
 
     def __init__(self, producer):
         self.producer = producer
@@ -295,7 +295,7 @@ class Minus1:
 
 
 def test_versions_are_named():
-    """ERR-10, NEG-07: who asks for what cannot be had is told which versions there are."""
+    """ERR-10, NEG-07: the error of a version that is not supported names the supported ones."""
     foreign = capi.Foreign(version=(2, 5))
     with pytest.raises(BufferError) as raised:
         p.take(foreign)
@@ -315,7 +315,7 @@ def test_arguments_are_checked_before_anything_is_copied():
     assert described == []
     huge = p.Probe([2**42], strides=[0], items=1)
     with pytest.raises(ValueError):
-        # With the copy first this would be a MemoryError.
+        # A copy before the check would be a `MemoryError`.
         huge.__dlpack__(copy=True, stream=7, max_version=(1, 0))
     with pytest.raises(BufferError):
         huge.__dlpack__(copy=True, dl_device=(2, 0), max_version=(1, 0))

@@ -33,7 +33,7 @@ CLASSES = [pytest.param(cls, id=cls.__name__) for cls in MAKE]
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_the_attribute(cls):
-    """XAP-01, XAP-02, XAP-03, XAP-30, fault 90: a capsule on the type, beside the two methods."""
+    """XAP-01, XAP-02, XAP-03, XAP-30, fault 90: a capsule on the type, next to the two methods."""
     capsule = vars(cls)["__dlpack_c_exchange_api__"]
     assert type(capsule).__name__ == "PyCapsule"
     assert capi.capsule_name(capsule) == b"dlpack_exchange_api"
@@ -42,7 +42,7 @@ def test_the_attribute(cls):
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_the_old_attribute(cls):
-    """XAP-04: DLPack 1.2 looked for the address under another name."""
+    """XAP-04: DLPack 1.2 expects the address under another name."""
     assert cls.__c_dlpack_exchange_api__ == capi.Exchange(cls).address
 
 
@@ -83,7 +83,7 @@ def test_the_table_outlives_its_capsule():
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_managed_tensor(cls):
-    """XAP-09, XAP-15, XAP-14: what the table gives is what `__dlpack__` gives, with a deleter of its own."""
+    """XAP-09, XAP-15, XAP-14: the table returns the same tensor as `__dlpack__`, with its own deleter."""
     owner = MAKE[cls]()
     held, alive = capi.references(owner), p.alive()
     by_method = capi.export(owner)
@@ -116,7 +116,7 @@ def test_a_managed_tensor(cls):
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_the_tensor_outlives_the_object(cls):
-    """XAP-15, XAP-29: a consumer that keeps the data owns it."""
+    """XAP-15, XAP-29: a consumer that keeps the tensor keeps its memory."""
     seen = capi.Exchange(cls).from_object(MAKE[cls]())
     gc.collect()
     before = seen.tobytes()
@@ -129,7 +129,7 @@ def test_the_tensor_outlives_the_object(cls):
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("foreign", [None, 7, "text", object(), p.Kind.Int16, [1.0]], ids=repr)
 def test_objects_of_another_type(cls, foreign):
-    """XAP-12: an object of another class is a TypeError, not memory read at random."""
+    """XAP-12: an object of another class is a `TypeError`, and its memory is not read."""
     exchange = capi.Exchange(cls)
     with pytest.raises(TypeError):
         exchange.from_object(foreign)
@@ -138,7 +138,7 @@ def test_objects_of_another_type(cls, foreign):
 
 
 def test_the_table_on_a_foreign_class():
-    """XAP-12: Python code may put our table on a class of its own."""
+    """XAP-12: Python code may put our table on its own class."""
 
     class Evil:
         __dlpack_c_exchange_api__ = p.Probe.__dlpack_c_exchange_api__
@@ -151,7 +151,7 @@ def test_the_table_on_a_foreign_class():
 
 
 def test_subclasses():
-    """XAP-12, CAP-27: a class that Python derives has the table and the methods of its base."""
+    """XAP-12, CAP-27: a Python subclass has the table and the methods of its base."""
 
     class Derived(p.Open):
         pass
@@ -168,7 +168,7 @@ def test_subclasses():
 
 
 def test_variants_of_an_enum():
-    """XAP-12, XAP-13: each variant is a subclass; the one without a tensor is a BufferError."""
+    """XAP-12, XAP-13: each variant is a subclass; a variant without a tensor is a `BufferError`."""
     for owner, dtype in [(p.Audio.Float([1.0]), (2, 32, 1)), (p.Audio.Short([1]), (0, 16, 1))]:
         seen = capi.Exchange(type(owner)).from_object(owner)
         assert seen.dtype == dtype
@@ -181,7 +181,7 @@ def test_variants_of_an_enum():
 
 
 def test_refusals_are_buffer_errors():
-    """XAP-13, XAP-14, XAP-32: what cannot go this way is a BufferError, upon which consumers try `__dlpack__`."""
+    """XAP-13, XAP-14, XAP-32: a tensor that the table cannot return is a `BufferError`, after which consumers try `__dlpack__`."""
     mutable = p.Mutable([1.0])
     exchange = capi.Exchange(p.Mutable)
     with pytest.raises(BufferError):
@@ -200,7 +200,7 @@ def test_refusals_are_buffer_errors():
 
 
 def test_out_is_untouched_by_a_failure():
-    """XAP-15, fault 89: a failing function leaves nothing that a consumer could release."""
+    """XAP-15, fault 89: a failing function does not change `out`, so that there is nothing to release."""
     function = c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))(
         capi.Exchange(p.Probe).table.managed_tensor_from_py_object_no_sync
     )
@@ -231,7 +231,7 @@ def test_the_status(cls):
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_an_object_of_a_foreign_tensor(cls):
-    """XAP-16: `to_py_object` owns the tensor, and gives one new reference to an object over it."""
+    """XAP-16: `to_py_object` takes ownership of the tensor, and returns one new reference to an object over it."""
     foreign = capi.Foreign()
     made = capi.Exchange(cls).to_object(c.addressof(foreign.managed))
     assert foreign.deleted == (1 if cls is p.Points else 0)
@@ -247,7 +247,7 @@ def test_an_object_of_a_foreign_tensor(cls):
 
 
 def test_the_class_of_what_is_made():
-    """XAP-16: a class with `FromDLPack` gets objects of its own, every other one a `Tensor`."""
+    """XAP-16: a class with `FromDLPack` makes its own objects, every other one a `Tensor`."""
     for cls in MAKE:
         made = capi.Exchange(cls).to_object(c.addressof(capi_foreign().managed))
         assert type(made) is (cls if cls in (p.Points, p.Adopted) else p.Tensor), cls
@@ -300,7 +300,7 @@ assert type(tensor) is p.Tensor and tensor.tolist() == [[1.0, 2.0, 3.0], [4.0, 5
 
 
 def test_the_class_of_what_is_made_without_tensor(script):
-    """XAP-16: in a module that does not use `Tensor`, a plain object with the same memory, until one does."""
+    """XAP-16: a module that does not use `Tensor` makes a plain object with the same memory, until another module uses `Tensor`."""
     script(ONE_CLASS)
 
 
@@ -308,7 +308,7 @@ KEPT_FOREIGN = []
 
 
 def capi_foreign(**how):
-    """A foreign tensor whose Python side lives until the end: its deleter may run at any time."""
+    """A foreign tensor whose Python object is kept forever, because its deleter may run at any time."""
     foreign = capi.Foreign(**how)
     KEPT_FOREIGN.append(foreign)
     return foreign
@@ -329,7 +329,7 @@ BAD_TENSORS = {
 @pytest.mark.parametrize("cls", [p.Probe, p.Points, p.Adopted, p.Tensor], ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("bad", BAD_TENSORS)
 def test_a_tensor_that_is_refused(cls, bad):
-    """XAP-17, XAP-18: a failing `to_py_object` leaves the tensor to its caller, version checked first."""
+    """XAP-17, XAP-18: a failing `to_py_object` leaves the tensor to its caller; the version is checked first."""
     foreign = capi_foreign(**BAD_TENSORS[bad])
     with pytest.raises(BufferError):
         capi.Exchange(cls).to_object(c.addressof(foreign.managed))
@@ -339,7 +339,7 @@ def test_a_tensor_that_is_refused(cls, bad):
 
 @pytest.mark.parametrize("offset", [1, 4])
 def test_what_is_not_aligned(offset):
-    """Own faults 11: nothing of a tensor or a prototype is read where it may not lie."""
+    """Own faults 11: a misaligned tensor or prototype is not read."""
     memory = c.create_string_buffer(256)
     place = -(-c.addressof(memory) // 64) * 64 + offset
     for cls in [p.Tensor, p.Points]:
@@ -353,7 +353,7 @@ def test_what_is_not_aligned(offset):
 
 
 def test_a_tensor_that_the_class_cannot_be():
-    """XAP-17: the tensor is sound, but it does not fit the struct."""
+    """XAP-17: the tensor is valid, but does not fit the struct of the class."""
     for foreign in [
         capi_foreign(shape=(6,)),
         capi_foreign(dtype=(0, 32, 1)),
@@ -374,7 +374,7 @@ ENDS = [
 
 @pytest.fixture
 def unraised(monkeypatch):
-    """The exceptions that nobody could be given."""
+    """The exceptions that were reported as unraisable."""
     found = []
     monkeypatch.setattr(sys, "unraisablehook", lambda what: found.append(what.exc_type))
     return found
@@ -382,13 +382,13 @@ def unraised(monkeypatch):
 
 @pytest.mark.parametrize("keep, end", ENDS)
 def test_a_tensor_that_was_kept(keep, end, unraised):
-    """XAP-16, XAP-17, own faults 3: what code of the user has kept before it fails is not the caller's any more."""
+    """XAP-16, XAP-17, own faults 3: if user code keeps the tensor before it fails, the tensor no longer belongs to the caller."""
     foreign = capi_foreign(shape=(6,))
     values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     p.Greedy.next(keep, end)
     to_object = capi.Exchange(p.Greedy).to_object
     kept = keep in ("tensor", "buffer")
-    # Nobody can get at it any more, but nobody can know that.
+    # No code can reach the tensor any more, but core cannot know that.
     lost = (keep, end) == ("hidden", "bomb")
     if not (kept or lost or end == "well"):
         with pytest.raises(BufferError):
@@ -415,7 +415,7 @@ def test_a_tensor_that_was_kept(keep, end, unraised):
 
 
 def test_an_object_that_cannot_be_allocated(script):
-    """XAP-17, own faults 3: without memory for the object, what was kept is not the caller's either."""
+    """XAP-17, own faults 3: if the object cannot be allocated, a tensor that user code has kept no longer belongs to the caller."""
     pytest.importorskip("_testcapi")
     ended = script(
         """
@@ -429,7 +429,7 @@ keeps = [(p.Greedy, *how) for how in [("tensor", "well"), ("buffer", "well"), ("
 for cls, keep, end in [(p.Tensor, "", ""), (p.Points, "", ""), (p.Adopted, "", ""), *keeps]:
     table = cls.__c_dlpack_exchange_api__
     for k in range(12):
-        # Its deleter is not written in Python, and so takes none of the memory.
+        # Its deleter is not a Python function, so it allocates no Python memory.
         tensor = p.loose([2, 3] if cls is p.Points else [6])
         if keep:
             cls.next(keep, end)
@@ -437,7 +437,7 @@ for cls, keep, end in [(p.Tensor, "", ""), (p.Points, "", ""), (p.Adopted, "", "
         try:
             status, made, error = p.status_of_import(table, tensor)
         except BaseException:
-            # PyO3 cannot make the tuple of the answer: the one allocation that failed is behind us.
+            # PyO3 cannot allocate the result tuple, after the allocation under test.
             status, error = 0, None
         finally:
             _testcapi.remove_mem_hooks()
@@ -460,14 +460,14 @@ for (cls, keep, end), found in ends.items():
         assert (0, True, type(None)) in found, (cls, keep, found)
 print("well", len(ends))
 """,
-        # PyO3 itself panics, and says so, where it cannot make a string.
+        # PyO3 panics if it cannot allocate a string, and prints that.
         noisy=True,
     )
     assert ended.out.split() == ["well", "7"]
 
 
 def test_our_own_tensor_comes_back():
-    """XAP-16, XAP-15, fault 10: through both functions and back the memory and the count stay the same."""
+    """XAP-16, XAP-15, fault 10: a round trip through both functions changes neither the memory nor the reference count."""
     probe = p.WProbe([2, 3])
     held = capi.references(probe)
     exchange = capi.Exchange(p.WProbe)
@@ -480,7 +480,7 @@ def test_our_own_tensor_comes_back():
 
 @pytest.mark.parametrize("call", ["from_object(p.Probe([1]), 0)", "from_object(0, place)", "to_object(0, place)", "to_object(tensor, 0)", "borrow(p.Lent(1, 1), 0)", "work_stream(1, 0, 0)"])
 def test_null_arguments(script, call):
-    """XAP-23: NULL where an argument belongs is an error, and no crash."""
+    """XAP-23: a NULL argument is an error, and no crash."""
     script(
         f"""
 import ctypes as c
@@ -513,22 +513,22 @@ assert p.alive() == 0
 # -- dltensor_from_py_object ------------------------------------------------------------------------
 
 
-def test_who_lends():
-    """XAP-08, XAP-19, XAP-20: only writable memory whose shape and strides lie in the object, in a `Layout`, is lent."""
-    # Own faults 6: what a method can change does not stay while other threads run.
+def test_which_classes_lend():
+    """XAP-08, XAP-19, XAP-20: a class lends only writable memory whose shape and strides are in the object, in a `Layout`."""
+    # Own faults 6: a field that a method can change may change while other threads run.
     assert not capi.Exchange(p.Changing).table.dltensor_from_py_object_no_sync
     for cls in MAKE:
         lends = bool(capi.Exchange(cls).table.dltensor_from_py_object_no_sync)
         if cls is p.Lent:
             assert lends
         elif lends:
-            # Where it is there, it must not forget to say that the memory is read-only.
+            # A class that has the function must not ignore that the memory is read-only.
             with pytest.raises(BufferError):
                 capi.Exchange(cls).borrow(MAKE[cls](), capi.DLTensor())
 
 
 def test_a_loan():
-    """XAP-19: the pointers are those in the object; nothing is allocated, nothing is held."""
+    """XAP-19: the pointers of a loan are those in the object; nothing is allocated or kept."""
     lent = p.Lent(2, 3)
     exchange = capi.Exchange(p.Lent)
     held = capi.references(lent)
@@ -550,7 +550,7 @@ def test_a_loan():
 
 
 def test_a_loan_allocates_nothing():
-    """XAP-19: a loan succeeds where every allocation fails, and makes no object of Python."""
+    """XAP-19: a loan succeeds while every allocation fails, and makes no Python object."""
     lent, tensor = p.Lent(2, 3), capi.DLTensor()
     exchange = capi.Exchange(p.Lent)
     function = c.PYFUNCTYPE(c.c_int, c.py_object, c.c_void_p)(
@@ -576,7 +576,7 @@ def test_a_loan_allocates_nothing():
 
 
 def prototype(shape, dtype=capi.FLOAT32, device=(1, 0), ndim=None):
-    """Only what the allocator may read is set; the rest is rubbish."""
+    """Sets only the fields that the allocator may read; the others are garbage."""
     tensor = capi.DLTensor()
     tensor.data = 0xDEAD
     tensor.strides = c.cast(0xDEAD, c.POINTER(c.c_int64))
@@ -592,7 +592,7 @@ def prototype(shape, dtype=capi.FLOAT32, device=(1, 0), ndim=None):
 @pytest.mark.parametrize("gil", [True, False])
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3), (0, 4), (2, 0, 3)])
 def test_allocation(shape, gil):
-    """XAP-21, XAP-22, CPY-14: memory for any prototype, without the GIL, aligned, writable, released once."""
+    """XAP-21, XAP-22, CPY-14: memory for any prototype, without the GIL: aligned, writable, released once."""
     exchange = capi.Exchange(p.Probe)
     out = c.c_void_p()
     status, said = exchange.allocate(prototype(shape), out, set_error=True, gil=gil)
@@ -630,7 +630,7 @@ def test_allocation(shape, gil):
 @pytest.mark.parametrize("set_error", [True, False])
 @pytest.mark.parametrize("gil", [True, False])
 def test_allocation_that_fails(bad, expected, set_error, gil):
-    """XAP-22, XAP-23, fault 63: SetError is called exactly when it fails, if there is one; nothing is set in Python."""
+    """XAP-22, XAP-23, fault 63: `SetError` is called exactly on failure, if it is given; no Python exception is set."""
     out = c.c_void_p()
     status, said = capi.Exchange(p.Probe).allocate(bad, out, set_error, gil)
     assert status == -1
@@ -643,7 +643,7 @@ def test_allocation_that_fails(bad, expected, set_error, gil):
 
 
 def test_allocation_without_a_place():
-    """XAP-23: `out` may be NULL; that is an error, and nothing is lost."""
+    """XAP-23: a NULL `out` is an error, and nothing leaks."""
     status, _ = capi.Exchange(p.Probe).allocate(prototype((3,)), None, set_error=True)
     assert status == -1
     status, _ = capi.Exchange(p.Probe).allocate(prototype((3,)), None, set_error=False)
@@ -651,7 +651,7 @@ def test_allocation_without_a_place():
 
 
 def test_an_allocation_becomes_an_object():
-    """XAP-16, XAP-22: what the allocator gives can be given to `to_py_object`."""
+    """XAP-16, XAP-22: an allocated tensor can be passed to `to_py_object`."""
     exchange = capi.Exchange(p.Probe)
     out = c.c_void_p()
     assert exchange.allocate(prototype((2, 3)), out, set_error=True) == (0, [])
@@ -665,7 +665,7 @@ def test_an_allocation_becomes_an_object():
 
 @pytest.mark.parametrize("device", [(1, 0), (2, 0), (2, 7), (10, 0), (99, 0), (-1, -1)])
 def test_the_current_stream(device):
-    """XAP-24, XAP-25, XAP-26: without a stream of its own, NULL is written and 0 returned."""
+    """XAP-24, XAP-25, XAP-26: a device without a current stream: NULL is written and 0 returned."""
     out = c.c_void_p(0x5EED)
     assert capi.Exchange(p.Probe).work_stream(*device, out) == 0
     assert out.value is None
@@ -673,7 +673,7 @@ def test_the_current_stream(device):
 
 @pytest.mark.parametrize("device", [(2, 0), (10, 1), (13, 0), (3, 0), (8, 0)])
 def test_tensors_of_a_device(device):
-    """XAP-10, DEV-02: they are handed out as they are; the order of work is the consumer's affair."""
+    """XAP-10, DEV-02: tensors of a device are exported without order; the consumer orders its work."""
     owner = p.Elsewhere(*device)
     seen = capi.Exchange(p.Elsewhere).from_object(owner)
     assert (seen.device, seen.data) == (device, 0x1000)
@@ -684,7 +684,7 @@ def test_tensors_of_a_device(device):
 
 
 def test_first_use_from_many_threads(script):
-    """XAP-05, XAP-33, fault 39: the table is the same whoever asks for it first."""
+    """XAP-05, XAP-33, fault 39: concurrent first uses of a class find the same table."""
     ended = script(
         """
 import threading
@@ -705,7 +705,7 @@ print(len(set(found)), len(found))
 
 
 def test_attached_from_any_thread():
-    """XAP-10, XAP-11: any attached thread may ask; nothing waits."""
+    """XAP-10, XAP-11: any attached thread may call the functions, and none waits."""
     probe, seen = p.WProbe([3]), []
     thread = threading.Thread(target=lambda: seen.append(capi.Exchange(p.WProbe).from_object(probe)))
     thread.start()

@@ -1,7 +1,7 @@
-"""Who else has imported memory: a reference into it is given only where it is proven that nobody has.
+"""References into imported memory: they are lent only if it is proven that no other code has the memory.
 
-A producer's IS_COPIED is a statement. `__dlpack__(copy=True)` of a subclass of `numpy.ndarray` makes an instance of that
-subclass, which Python code reaches while the capsule says that the consumer has the memory alone.
+A producer's flag IS_COPIED is no proof. `__dlpack__(copy=True)` of a subclass of `numpy.ndarray` makes an instance of that
+subclass, which Python code can reach although the capsule is flagged as a copy for the consumer.
 """
 
 import gc
@@ -16,7 +16,7 @@ import pytest
 
 e = p.exclusive
 
-# NumPy makes a copy for a consumer, and flags it, since 2.1.
+# Since 2.1, NumPy makes and flags a copy for a consumer.
 numpy_copies = pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="this NumPy takes no `copy`")
 
 
@@ -39,7 +39,7 @@ class Registered(np.ndarray):
 
 
 class Silent(np.ndarray):
-    """Keeps nothing: the garbage collector finds its instances."""
+    """Keeps no instance, but the garbage collector finds them."""
 
 
 FOUND = {
@@ -62,7 +62,7 @@ def values(cls=np.ndarray, dtype="f8"):
 
 
 class Asks:
-    """Gives the copy that another object makes, whatever itself was asked."""
+    """Returns the copy that another object makes, whatever it was requested itself."""
 
     def __init__(self, array):
         self.array = array
@@ -75,7 +75,7 @@ class Asks:
 
 
 class Keeps(capi.Foreign):
-    """Says that it copied, and keeps the memory."""
+    """Flags its memory as copied, and keeps it."""
 
     def __init__(self):
         raw = values().tobytes()
@@ -91,10 +91,10 @@ HOW = {
 
 COPY = {"max_version": (1, 0), "copy": True}
 
-# What is lent of a tensor that is ours alone: all. A `SharedBuffer` that adopts it has its memory alone, too.
+# What is lent of a tensor that no other code has: everything. A `SharedBuffer` that adopts it is its only user, too.
 OWN = e.lenders()
 
-# The ways in which no copy is asked for.
+# The functions by which no copy is requested.
 SHARING = [source for source in e.sources() if source != "from_dlpack_with a copy"]
 
 
@@ -103,7 +103,7 @@ def nothing():
 
 
 def lent(producer, source="from_dlpack_with a copy", between=nothing):
-    """The functions that lend a reference to the elements of an import; each of the others refuses because others may write."""
+    """The functions that lend a reference to the elements of an import; each other one refuses because other code may write."""
     names = []
     for lender in e.lenders():
         try:
@@ -120,26 +120,26 @@ def lent(producer, source="from_dlpack_with a copy", between=nothing):
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("source", e.sources())
 def test_no_reference_into_memory_that_python_code_reaches(subclass, source, how):
-    """CAP-20: a copy that a subclass of `numpy.ndarray` made is shared memory, whatever its flag says."""
+    """CAP-20: a copy that a subclass of `numpy.ndarray` made is treated as shared memory, whatever its flag."""
 
     def write():
         for array in FOUND[subclass]():
             array[...] = 99.0
 
     found = lent(lambda: HOW[how](values(subclass)), source, write)
-    # A capsule is not asked for a copy: then we make it.
+    # A capsule cannot be asked for a copy, so the import makes one.
     assert found == (OWN if (source, how) == ("from_dlpack_with a copy", "its capsule") else [])
 
 
 @pytest.mark.parametrize("source", e.sources())
 def test_no_reference_into_memory_that_a_producer_keeps(source):
-    """CAP-20: the flag is a statement, and so is the copy that was asked for."""
+    """CAP-20: neither the flag nor the requested copy is a proof."""
     assert lent(Keeps, source) == []
 
 
 @numpy_copies
 def test_no_bool_of_another_byte(subclass):
-    """A `&[bool]` in which other code writes 200 would be undefined."""
+    """Other code that writes 200 into a `&[bool]` would be undefined behaviour."""
 
     def write():
         for array in FOUND[subclass]():
@@ -151,17 +151,17 @@ def test_no_bool_of_another_byte(subclass):
 
 
 @numpy_copies
-def test_what_is_proven_is_lent():
-    """The copy that exactly `numpy.ndarray` made for us, and a copy of our own: by all functions."""
+def test_proven_copies_are_lent():
+    """A copy that exactly `numpy.ndarray` made for this request, and a copy made by this crate, are lent by all functions."""
     assert len(OWN) > 20
     array = values()
     assert lent(lambda: array) == OWN
     assert lent(lambda: p.take(array)) == OWN
     for source in SHARING:
-        # Our own block, found in a capsule.
+        # A block of this crate, found in a capsule.
         owned = lent(lambda: p.take(array).__dlpack__(**COPY), source)
         assert owned == ([] if source == "a Tensor" else OWN)
-        # NumPy's copy, but not made for us by our request.
+        # NumPy's copy, but not made for our request.
         assert lent(lambda: array, source) == []
         assert lent(lambda: array.__dlpack__(**COPY), source) == []
         assert lent(lambda: Asks(array), source) == []
@@ -170,7 +170,7 @@ def test_what_is_proven_is_lent():
 
 
 def test_a_copy_of_ours_that_others_have():
-    """A `Tensor` shares what it has with all who get it, also where that was made as a copy."""
+    """A `Tensor` shares its memory with all its consumers, also if it was made as a copy."""
     tensor = p.Tensor.from_dlpack(values(), copy=True)
     for source in SHARING:
         assert lent(lambda: tensor, source) == []
@@ -178,7 +178,7 @@ def test_a_copy_of_ours_that_others_have():
 
 
 def test_each_function_that_gives_a_reference_is_argued_for():
-    """The public API has no such function that soundness.md does not name, nor a safe one that is not tried here."""
+    """soundness.md names every public function that returns such a reference, and each safe one is tested here."""
     root = pathlib.Path(__file__).parents[3]
     text = (root / "dlpack-core/soundness.md").read_text()
     found = {}

@@ -1,6 +1,6 @@
-"""The end of the interpreter, and forks (CAP-14); each in a process of its own.
+"""Interpreter exit, and forks (CAP-14); each in its own process.
 
-`DLPACK_ROUNDS` says how often what depends on luck is tried.
+`DLPACK_ROUNDS` is the number of repetitions of tests that depend on timing.
 """
 
 import os
@@ -38,7 +38,7 @@ found, users = uses.uses()
 chosen = uses.group(found, os.environ["GROUP"])
 assert len(chosen) > 3
 def use(): return [act() for act in chosen]
-# What several threads may do at once.
+# The uses that several threads may make at once.
 common = uses.group(found, os.environ["GROUP"], alone=False)
 def use_together(): return [act() for act in common]
 """
@@ -79,7 +79,7 @@ def end_among_threads(script, code, **env):
 
 @pytest.mark.skipif(not MAY_ABORT, reason="it is a debug build of 3.14 that aborts")
 def test_threads_that_attach(script):
-    """The control of `end_among_threads`: no line of the library runs here."""
+    """The control of `end_among_threads`, without our code."""
     ended = [script(ATTACHING_THREADS, status=None) for _ in range(10)]
     assert any(it.status == -signal.SIGABRT and "pystate.c" in it.err for it in ended)
 
@@ -95,17 +95,17 @@ def group(request):
 
 
 def test_a_capsule_in_a_global(script, kind):
-    """CAP-14, faults 34, 37: it is dropped while the interpreter ends."""
+    """CAP-14, faults 34, 37: a capsule in a global variable is dropped while the interpreter exits."""
     script(MAKE + "kept = [make().__dlpack__(max_version=(1, 0)) for _ in range(50)]", KIND=kind)
 
 
-def test_a_tensor_that_nobody_releases(script, kind):
-    """CAP-14: it leaks, and nothing else happens."""
+def test_a_tensor_that_is_never_released(script, kind):
+    """CAP-14: a tensor that is never released leaks, without other effects."""
     script(MAKE + "kept = [capi.export(make()) for _ in range(50)]", KIND=kind)
 
 
 def test_an_array_in_a_global(script, kind, numpy):
-    """CAP-14, faults 37, 38: numpy calls the deleter while modules are cleared."""
+    """CAP-14, faults 37, 38: NumPy calls the deleter while modules are cleared."""
     script(
         MAKE
         + """
@@ -121,7 +121,7 @@ cycle = [kept]; cycle.append(cycle)
 
 @pytest.mark.skipif(not capi.CALLS_AT_EXIT, reason="the C library calls nothing with an argument")
 def test_a_deleter_after_the_end(script, kind):
-    """CAP-14, faults 34, 36, 37: the C library calls it when there is no interpreter any more; the object leaks."""
+    """CAP-14, faults 34, 36, 37: the C library calls the deleter after the interpreter is gone; the object leaks."""
     script(
         MAKE
         + """
@@ -134,7 +134,7 @@ for _ in range(20):
 
 
 def test_a_deleter_in_atexit(script, kind):
-    """CAP-14: Python's own atexit is still inside."""
+    """CAP-14: in Python's `atexit` the interpreter still works."""
     ended = script(
         MAKE
         + """
@@ -151,13 +151,13 @@ atexit.register(at_exit)
 
 
 def test_rust_holds_a_tensor(script, kind):
-    """CAP-14: a static of Rust is never dropped."""
+    """CAP-14: a Rust static is never dropped."""
     script(MAKE + "[p.keep(make()) for _ in range(20)]", KIND=kind)
 
 
 @pytest.mark.parametrize("first", [0, 200, 1000, 5000])
 def test_a_thread_releases_while_the_interpreter_ends(script, kind, first):
-    """CAP-13, CAP-14, faults 34, 37: a thread of Rust goes on releasing from before the end until after it."""
+    """CAP-13, CAP-14, faults 34, 37: a Rust thread releases tensors before, during and after the exit of the interpreter."""
     for _ in range(ROUNDS):
         end_among_threads(
             script,
@@ -173,7 +173,7 @@ p.let_go_later({first}, 20)
 
 @pytest.mark.parametrize("code", ["sys.exit(3)", "os._exit(3)", "raise SystemExit(3)"])
 def test_ways_to_end(script, kind, code):
-    """CAP-14: the status is the one that the program chose."""
+    """CAP-14: the exit status is the one that the program chose."""
     script(
         MAKE
         + f"""
@@ -189,7 +189,7 @@ p.let_go_later(0, 20)
 
 
 def test_daemon_threads(script, kind):
-    """CAP-13, CAP-14: threads that the interpreter does not wait for export and release until it is gone."""
+    """CAP-13, CAP-14: daemon threads export and release until the interpreter is gone."""
     for _ in range(ROUNDS):
         script(
             MAKE
@@ -210,7 +210,7 @@ while min(rounds) < 5:
 
 
 def test_daemon_threads_in_code_of_python(script):
-    """CAP-14, own faults 17: a thread that finds no interpreter, in code that runs under ours, is halted there."""
+    """CAP-14, own faults 17: a thread that is in Python code called from ours when the interpreter exits is halted there."""
     for _ in range(ROUNDS):
         script(
             """
@@ -238,7 +238,7 @@ while min(rounds) < 5:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_forks(script, kind):
-    """CAP-13, CAP-18: a child has the exports too, and releases its own."""
+    """CAP-13, CAP-18: a child has copies of the exports, and releases them."""
     ended = script(
         MAKE
         + """
@@ -280,7 +280,7 @@ print(bad)
     reason="without the GIL the child may wait for an object's own lock, such as ctypes takes, that a thread it lacks holds",
 )
 def test_forks_among_threads(script, kind):
-    """CAP-13: children of a process whose other threads export and release all the time."""
+    """CAP-13: children of a process whose other threads export and release continuously."""
     ended = script(
         MAKE
         + """
@@ -316,7 +316,7 @@ print(bad)
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("signal", ["SIGTERM", "SIGKILL"])
 def test_signals(script, kind, signal):
-    """CAP-14: a process that is ended from outside ends by that."""
+    """CAP-14: a process that is killed by a signal ends by that signal."""
     import signal as signals
 
     ended = script(
@@ -340,8 +340,8 @@ while True:
 # -- views, arrays, buffers, pickles, parts and fields ----------------------------------------------
 
 
-def test_what_uses_leave_in_globals(script, group):
-    """CAP-14, faults 34, 37: it goes while modules are cleared, or after."""
+def test_results_of_uses_in_globals(script, group):
+    """CAP-14, faults 34, 37: results in global variables are dropped while modules are cleared, or later."""
     script(
         USES
         + """
@@ -355,7 +355,7 @@ cycle = [kept, use]; cycle.append(cycle)
 
 
 def test_uses_in_atexit(script, group):
-    """CAP-14: Python's own atexit is still inside."""
+    """CAP-14: in Python's `atexit` the interpreter still works."""
     ended = script(
         USES
         + """
@@ -373,7 +373,7 @@ atexit.register(at_exit)
 
 @pytest.mark.parametrize("code", ["sys.exit(3)", "os._exit(3)", "raise SystemExit(3)"])
 def test_ways_to_end_among_uses(script, group, code):
-    """CAP-14: the status is the one that the program chose, while other threads are in the middle of it."""
+    """CAP-14: the exit status is the one that the program chose, while other threads use the library."""
     script(
         USES
         + f"""
@@ -402,20 +402,20 @@ for place, owner in enumerate(owners):
 
 @pytest.mark.parametrize("code", ["", "del owners", "os._exit(0)", "owners.append(owners)"])
 def test_rust_holds_views(script, code):
-    """CAP-14: a static of Rust is never dropped."""
+    """CAP-14: a Rust static is never dropped."""
     script(KEPT_VIEWS + code)
 
 
 @pytest.mark.parametrize("first", [0, 200, 1000, 5000])
 @pytest.mark.parametrize("code", ["", "del owners"])
 def test_a_thread_drops_views_while_the_interpreter_ends(script, first, code):
-    """CAP-13, CAP-14, faults 34, 37: from before the end until after it."""
+    """CAP-13, CAP-14, faults 34, 37: a Rust thread drops views before, during and after the exit of the interpreter."""
     for _ in range(ROUNDS):
         end_among_threads(script, KEPT_VIEWS + f"p.release_views_later({first}, 20)\n{code}")
 
 
 def test_daemon_threads_in_uses(script, group):
-    """CAP-13, CAP-14: threads that the interpreter does not wait for use everything until it is gone."""
+    """CAP-13, CAP-14: daemon threads use everything until the interpreter is gone."""
     for _ in range(ROUNDS):
         script(
             USES
@@ -446,7 +446,7 @@ time.sleep(0.05)
 
 @pytest.mark.skipif(capi.GIL or sys.version_info >= (3, 14), reason="it is 3.13t that hangs")
 def test_daemon_threads_that_stop_all_others():
-    """The control of `uses.HANGING`: no line of the library runs here. The interpreter of 3.13t does not end."""
+    """The control of `uses.HANGING`, without our code. The interpreter of 3.13t does not exit."""
     with pytest.raises(subprocess.TimeoutExpired):
         for _ in range(10):
             subprocess.run([sys.executable, "-c", STOPPING_THREADS], timeout=10, check=True)
@@ -454,7 +454,7 @@ def test_daemon_threads_that_stop_all_others():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_forks_with_uses(script, group):
-    """CAP-13, CAP-18: a child has all that was made before, lets it go, and makes more."""
+    """CAP-13, CAP-18: a child has all objects that were made before, releases them, and makes more."""
     ended = script(
         USES
         + """
@@ -485,7 +485,7 @@ print(bad)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.skipif(not capi.GIL, reason="without the GIL the child may wait for a lock that a thread it lacks holds")
 def test_forks_among_threads_with_uses(script, group):
-    """CAP-13: children of a process whose other threads use everything all the time."""
+    """CAP-13: children of a process whose other threads use everything continuously."""
     ended = script(
         USES
         + """
@@ -500,8 +500,8 @@ def leases():
         p.keep_view(mine, "ViewMut, promised")
         p.release_views()
 mine = p.WProbe([4])
-# The first use of each kind fills once-cells of PyO3 and imports modules. A child that is forked meanwhile would wait for a
-# thread that it lacks, or find half a module.
+# The first use of each kind fills once-cells of PyO3 and imports modules. A child that is forked during that would wait for a
+# thread that it does not have, or find a partial module.
 use_together()
 p.make_view(mine, "ViewMut, promised")
 threads = [threading.Thread(target=busy) for _ in range(3)] + [threading.Thread(target=leases)]

@@ -1,4 +1,4 @@
-"""Faults that other projects had, and that no other file here tests; the numbers are those of the project's list."""
+"""Faults of other projects that no other file tests; the numbers are those of `spec/faults.md`."""
 
 import gc
 import sys
@@ -12,7 +12,7 @@ import pytest
 @pytest.mark.parametrize("cls", [p.Probe, p.WProbe])
 @pytest.mark.parametrize("request_", [{}, {"max_version": (1, 0)}, {"max_version": (1, 0), "copy": True}])
 def test_empty_tensors(shape, cls, request_):
-    """faults 6, 7, LAY-05, LAY-18: no elements, a NULL pointer, and an owner that is released all the same."""
+    """faults 6, 7, LAY-05, LAY-18: no elements, a NULL pointer, and an owner that is released nevertheless."""
     alive = p.alive()
     owner = cls(list(shape))
     seen = capi.consume(owner.__dlpack__(**request_))
@@ -25,7 +25,7 @@ def test_empty_tensors(shape, cls, request_):
 
 
 def test_failing_memory_in_python(script):
-    """faults 8, 9, CAP-21: when Python has no memory for the capsule or a tuple, everything made before is given back."""
+    """faults 8, 9, CAP-21: if Python cannot allocate the capsule or a tuple, everything made before is released."""
     pytest.importorskip("_testcapi")
     ended = script(
         """
@@ -55,7 +55,7 @@ for owner in owners:
             except MemoryError:
                 failed += 1
             except BaseException as error:
-                # Python's own machinery around the call may turn the one exception into another.
+                # Code of Python around the call may replace the exception.
                 failed += 1
             finally:
                 _testcapi.remove_mem_hooks()
@@ -67,14 +67,14 @@ for owner in owners:
             owner.push(1.0)
 print("failed", failed)
 """,
-        # PyO3 itself panics, and says so, where it cannot make a string.
+        # PyO3 panics if it cannot allocate a string, and prints that.
         noisy=True,
     )
     assert int(ended.out.split()[1]) > 20
 
 
 def failing(whose):
-    """The beginning of a script that starts and stops the failing of allocations, those of Python or those of Rust."""
+    """The beginning of a script that lets allocations fail, those of Python or those of Rust."""
     return f"""
 import _testcapi
 import dlpack_probe as p
@@ -86,8 +86,8 @@ stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_ho
 
 @pytest.mark.parametrize("whose", ["python", "rust"])
 def test_failing_memory_in_imports(script, whose):
-    """Own faults 15: an import that finds no memory, here or in Python, is a MemoryError, and the tensor is released, or its
-    caller's still."""
+    """Own faults 15: an import whose allocation fails, here or in Python, is a `MemoryError`; the tensor is released, or still
+    belongs to the caller."""
     pytest.importorskip("_testcapi")
     ended = script(
         failing(whose)
@@ -115,10 +115,10 @@ acts = [
     for act in (p.take, p.adopt, p.take_points, p.first, lambda it: p.Tensor.from_dlpack(it, copy=True))
 ]
 acts += [(lambda: capsule([6]), p.adopt)]
-# What does not fit is refused in words, for which there may be no memory either.
+# The text of a refusal may fail to allocate, too.
 acts += [(make, lambda it: p.Tensor.from_dlpack(it, device=(2, 0))) for make in made]
 if whose == "python":
-    # PyO3 puts words of its own before ours.
+    # PyO3 adds a text before ours.
     acts.append((lambda: capsule([6]), p.take_points))
 ways = [("nothing", "well"), ("buffer", "well"), ("tensor", "error"), ("nothing", "error")]
 
@@ -128,7 +128,7 @@ def outcome(act, thing):
     except BaseException as error:
         return type(error)
 
-# A name that is new makes the module's dictionary grow, for which there may be no memory.
+# A new global name may make the module's dictionary grow, which may fail.
 found = status = error = _ = None
 failed = 0
 for number, (make, act) in enumerate(acts):
@@ -142,7 +142,7 @@ for number, (make, act) in enumerate(acts):
             found = outcome(act, thing)
         finally:
             stop()
-        # PyO3 panics where it cannot make a string or a tuple.
+        # PyO3 panics if it cannot allocate a string or a tuple.
         assert found in (expected, MemoryError) or whose == "python", (number, k, found)
         failed += found is not expected
         del thing
@@ -158,7 +158,7 @@ for cls in [p.Tensor, p.Points, p.Adopted, p.Greedy]:
             try:
                 status, _, error = p.status_of_import(table, tensor)
             except BaseException:
-                # The tuple could not be made: all that failed before is what fails with memory too.
+                # The tuple could not be allocated, so the earlier result is that of a call with memory.
                 refused = cls is p.Greedy and how == ("nothing", "error")
                 status, error = (-1, MemoryError()) if refused else (0, None)
             finally:
@@ -177,7 +177,7 @@ for cls in [p.Tensor, p.Points, p.Adopted, p.Greedy]:
             assert p.alive() == alive, (cls, how, k)
 print(failed)
 """,
-        # PyO3 itself panics, and says so, where it cannot make a string.
+        # PyO3 panics if it cannot allocate a string, and prints that.
         noisy=True,
     )
     assert int(ended.out) != 0
@@ -247,14 +247,14 @@ def outcome(act, owner, request):
         return error
 
 def kind_of(error):
-    # What CPython itself makes of it, where it has no memory for a frame of the traceback, and what ctypes does.
+    # Errors of CPython itself if it cannot allocate a frame of the traceback, and those of ctypes.
     other = str(error) == "error return without exception set" or type(error) is ctypes.ArgumentError
     return MemoryError if other else type(error)
 """
 
 
 def test_refusals_leave_nothing_behind(script):
-    """Own faults 12: what is refused is forgotten at once, and not when a function of PyO3's is called next."""
+    """Own faults 12: objects of a refused call are released at once, and not by the next call of a PyO3 function."""
     ended = script(
         REFUSALS
         + """
@@ -281,7 +281,7 @@ print(len(acts))
 @pytest.mark.parametrize("whose", ["python", "rust"])
 @pytest.mark.parametrize("fails", ["one", "all"])
 def test_failing_memory_in_refusals(script, whose, fails):
-    """Own faults 9, 14: without memory for a refusal it is a MemoryError, whoever lacks it, and nothing is kept."""
+    """Own faults 9, 14: if an allocation fails during a refusal, in Rust or in Python, it is a `MemoryError`, and nothing is kept."""
     pytest.importorskip("_testcapi")
     ended = script(
         REFUSALS
@@ -289,7 +289,7 @@ def test_failing_memory_in_refusals(script, whose, fails):
         + f"fails = {fails!r}"
         + """
 if whose == "python":
-    # What panics in Rust has no memory for that either.
+    # A Rust panic needs memory of Rust for its payload, so these are tested only with failures of Python.
     owners.update(panics)
 
 def attempt(act, owner, request, first, end):
@@ -300,7 +300,7 @@ def attempt(act, owner, request, first, end):
         return error
 
 gc.freeze()
-# A name that is new makes the module's dictionary grow, for which there may be no memory.
+# A new global name may make the module's dictionary grow, which may fail.
 found, failed = None, 0
 for why, (owner, request) in owners.items():
     for act in ask, device, table:
@@ -310,7 +310,7 @@ for why, (owner, request) in owners.items():
         gc.collect()
         held, alive = sys.getrefcount(owner), p.alive()
         k = well = 0
-        # As one allocation may be done without, it is over when many in a row were.
+        # Some failed allocations have no effect, so the loop ends after several successes in a row.
         while well < 10:
             found = attempt(act, owner, request, k, k + 1 if fails == "one" else 0)
             stop()
@@ -333,7 +333,7 @@ print(failed)
 @pytest.mark.parametrize("whose", ["python", "rust"])
 @pytest.mark.parametrize("fails", ["one", "all"])
 def test_failing_memory_in_deleters(script, whose, fails):
-    """Own faults 9, 14: what is given back needs no memory, also where the owner panics, and panics again."""
+    """Own faults 9, 14: a release needs no memory, also if the owner panics, and panics again."""
     pytest.importorskip("_testcapi")
     script(
         REFUSALS
@@ -346,10 +346,10 @@ makers += [lambda: p.Owned([1.0]), lambda: p.Batch(2).rewards, lambda: p.take(p.
 def panics_again():
     return p.PanicInOwner([1.0], again=True)
 
-# The last one of many that wait for one another.
+# The last of many tensors, each of which keeps the next.
 makers.append(lambda: functools.reduce(lambda tensor, _: p.take(tensor), range(60), p.Probe([4])))
 if whose == "python":
-    # What panics in Rust has no memory for that either.
+    # A Rust panic needs memory of Rust for its payload, so these are tested only with failures of Python.
     makers += [lambda: p.PanicInOwner([1.0]), panics_again]
 
 def capsule(owner):
@@ -375,12 +375,12 @@ def attempt(release, first, end):
         return error
 
 gc.freeze()
-# A name that is new makes the module's dictionary grow, for which there may be no memory.
+# A new global name may make the module's dictionary grow, which may fail.
 without = None
 for make in makers:
     for way in capsule, legacy_capsule, deleter, deleter_not_attached:
         if way == legacy_capsule and make == panics_again:
-            # What is copied is dropped by PyO3, and that would end the process.
+            # PyO3 drops the original of a copy, and a second panic there would abort the process.
             continue
         for k in range(12):
             alive = p.alive()
@@ -388,7 +388,7 @@ for make in makers:
             without = attempt(release, k, k + 1 if fails == "one" else 0)
             stop()
             if p.alive() != alive:
-                # Python had no memory for the call.
+                # Python could not allocate the call.
                 assert without is not None, (way, k)
                 release()
             release = without = None
@@ -401,7 +401,7 @@ for make in makers:
 
 
 def test_texts_without_memory(script):
-    """Own faults 14: what is asked for in words is a MemoryError."""
+    """Own faults 14: a text that cannot be allocated is a `MemoryError`."""
     script(
         """
 import dlpack_probe as p
@@ -418,7 +418,7 @@ for ask in repr, lambda it: it.dtype:
             assert found == (ask(tensor) if found else None)
             assert found or k < 10
 
-# PyO3 keeps the words of an exception in a box, for which there was memory just before.
+# PyO3 keeps the text of an exception in a box, whose allocation was tested just before.
 raised = []
 for first, end in [(0, 1), (0, 0), (1, 2), (1, 0), (3, 4)]:
     p.set_nomemory_in_rust(first, end)
@@ -434,7 +434,7 @@ assert raised == 4 * [MemoryError] + [BufferError]
 
 @pytest.mark.parametrize("whose", ["python", "rust"])
 def test_failing_memory_in_buffers(script, whose):
-    """Own faults 15: a buffer that finds no memory is a MemoryError, and lets go of the object."""
+    """Own faults 15: a buffer request whose allocation fails is a `MemoryError`, and releases the object."""
     pytest.importorskip("_testcapi")
     script(
         failing(whose)
@@ -442,7 +442,7 @@ def test_failing_memory_in_buffers(script, whose):
 import sys
 
 class Plain:
-    # The control, without code of ours: from 3.12 on CPython itself keeps what `__buffer__` returned if it then finds no memory.
+    # The control, without our code: from 3.12 on CPython itself leaks the result of `__buffer__` if a later allocation fails.
     def __init__(self):
         self.bytes = bytearray(8)
     def __buffer__(self, flags):
@@ -466,7 +466,7 @@ def attempt(make, all_of_them):
         stop()
         kept += count(thing) - held
         if type(thing) is p.Buffered and count(thing) == held:
-            # It is refused while a buffer is alive.
+            # `clear` fails while a buffer is alive.
             thing.clear()
     return kept, failed
 
@@ -476,14 +476,14 @@ for all_of_them in False, True:
         known, _ = attempt(Plain, all_of_them)
     kept, failed = attempt(lambda: p.Buffered([0.0, 1.0]), all_of_them)
     assert known <= 1 and kept <= known, (kept, known)
-    # Of ours nothing; of Python's, objects for the lender and what is made over it.
+    # Our code allocates nothing; Python allocates the lender and the memoryview.
     assert failed == 0 if whose == "rust" else failed > 1, failed
 """
     )
 
 
 def test_failing_memory_in_the_allocator(script):
-    """Own faults 14: the allocator of the table says what was wrong, or that there was no memory to say it."""
+    """Own faults 14: the allocator of the table reports the error, or that its text could not be allocated."""
     script(
         """
 import ctypes
@@ -534,7 +534,7 @@ gc.collect()
 
 
 def test_the_producer_dies_first():
-    """fault 26: whatever wraps the memory may be dropped before the tensor, in any order."""
+    """fault 26: all wrappers of the memory may be dropped before the tensor, in any order."""
     for order in [(0, 1, 2), (2, 1, 0), (1, 0, 2)]:
         probe = p.Probe([3])
         tensor = p.take(probe)
@@ -552,7 +552,7 @@ def test_the_producer_dies_first():
 
 
 def test_sub_interpreters(script):
-    """fault 41, CAP-25: where a module cannot be used in another interpreter, importing it says so."""
+    """fault 41, CAP-25: if a module cannot be used in another interpreter, its import says so."""
     ended = script(
         """
 import sys
@@ -623,15 +623,15 @@ print(len(uses), "uses")
 interpreters.destroy(interpreter)
 """,
         timeout=60,
-        # NumPy warns of sub-interpreters.
+        # NumPy warns about sub-interpreters.
         noisy=True,
     )
     assert ended.out.split("\n") in ([""], 10 * ["refused"] + ["10 uses", ""])
 
 
 def test_a_module_that_a_sub_interpreter_has_alone(script):
-    """fault 41, CAP-25: before Python 3.12 nobody can tell there whether a thread is attached. Classes are refused, in words and
-    at once: a `memoryview`, or the release of an import, would wait for the lock that its own thread holds."""
+    """fault 41, CAP-25: before Python 3.12 it is unknown in a sub-interpreter whether a thread is attached. So classes are refused
+    at once and with a text: a `memoryview`, or the release of an import, would wait for the lock that its own thread holds."""
     ended = script(
         """
 import sys
@@ -669,7 +669,7 @@ interpreters.destroy(interpreter)
 
 
 def test_a_deleter_takes_no_lock_that_python_may_wait_for():
-    """fault 42: exports made and released from inside a deleter, or while one is made."""
+    """fault 42: exports made and released inside of a deleter, or during another export."""
     other = p.WProbe([2])
     held = capi.references(other)
 
@@ -687,7 +687,7 @@ def test_a_deleter_takes_no_lock_that_python_may_wait_for():
 
 @pytest.mark.parametrize("strides", [[17, 1], [-3, 1], [0, 1], [2**62, 1]])
 def test_strides_of_single_elements(strides):
-    """faults 52, 53, 62, LAY-17: they say nothing, so any are taken, and every element stays in reach."""
+    """faults 52, 53, 62, LAY-17: strides of axes of size 1 are arbitrary, and every element stays in bounds."""
     owner = p.Probe([1, 4], strides=strides, items=4)
     seen = capi.export(owner)
     assert seen.floats() == [0.0, 1.0, 2.0, 3.0]
@@ -705,7 +705,7 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("version", [None, (1, 0)])
 def test_packed_strides(shape, version):
-    """fault 56, LAY-18: sixteen shapes, each with the strides that an importer takes for contiguous."""
+    """fault 56, LAY-18: sixteen shapes, each with the strides that an importer considers contiguous."""
     expected, size = [], 1
     for extent in reversed(shape):
         expected.insert(0, size)
@@ -717,7 +717,7 @@ def test_packed_strides(shape, version):
 
 @pytest.mark.parametrize("rank", [*range(0, 10), 31, 32, 33, 63, 64])
 def test_ranks(rank):
-    """fault 57, LAY-20: from 0 to 64 axes, by both structs, with and without a copy, and back in."""
+    """fault 57, LAY-20: 0 to 64 axes, in both structs, with and without a copy, exported and imported."""
     shape = [2 if axis in (0, rank - 1) else 1 for axis in range(rank)]
     owner = p.WProbe(shape, "uint8")
     for request in [{}, {"max_version": (1, 0)}, {"copy": True, "max_version": (1, 0)}]:
@@ -730,14 +730,14 @@ def test_ranks(rank):
 
 
 def test_the_id_of_the_processor():
-    """fault 82, DEV-03: it is 0."""
+    """fault 82, DEV-03: the ID of the CPU device is 0."""
     for owner in [p.Probe([1]), p.take(p.Probe([1])), p.Mutable([1.0])]:
         assert owner.__dlpack_device__() == (1, 0)
 
 
 @pytest.mark.parametrize("count", [1, 3, 64, 1000])
 def test_alignment(count):
-    """faults 86, 87, CPY-14: memory that we allocate suits the strictest consumers."""
+    """faults 86, 87, CPY-14: memory that we allocate is aligned for the strictest consumers."""
     for name in ["uint8", "float32", "complex128"]:
         for owner, request in [
             (p.WProbe([count], name), {"max_version": (1, 0)}),
@@ -754,7 +754,7 @@ def test_alignment(count):
 
 @pytest.mark.parametrize("cls, read_only", [(p.Probe, True), (p.WProbe, False)])
 def test_the_flags(cls, read_only):
-    """faults 29, 75, 76, FLG-01, FLG-02, FLG-10: read-only or not, copied or not, and no other bit."""
+    """faults 29, 75, 76, FLG-01, FLG-02, FLG-10: the flags read-only and copied are right, and no other bit is set."""
     owner = cls([3])
     for request, expected in [
         ({}, capi.READ_ONLY if read_only else 0),
@@ -767,7 +767,7 @@ def test_the_flags(cls, read_only):
         assert p.take(owner).readonly == read_only
 
 
-def test_what_is_made_is_nobodys_but_the_callers():
+def test_a_returned_tensor_has_one_owner():
     """fault 10: a tensor that a function returns has one owner."""
     made = p.take(p.Probe([2]))
     before = p.alive()
@@ -776,7 +776,7 @@ def test_what_is_made_is_nobodys_but_the_callers():
 
 
 def test_a_consumer_that_refuses(numpy):
-    """faults 44, 45, 47, CAP-16, CAP-17, CAP-23: numpy drops the capsule with its own error pending, which arrives."""
+    """faults 44, 45, 47, CAP-16, CAP-17, CAP-23: NumPy drops the capsule while its own error is pending, and that error is raised."""
     for make in [
         lambda: p.Probe([2], "float8_e4m3"),
         lambda: p.WProbe([2], lanes=2),
@@ -790,7 +790,7 @@ def test_a_consumer_that_refuses(numpy):
 
 
 def test_numpy_cannot_write(numpy):
-    """faults 29, 76, 88: the flag arrives, and numpy keeps it; the memory is ours."""
+    """faults 29, 76, 88: NumPy respects the read-only flag of our memory."""
     probe = p.Probe([3])
     array = numpy.from_dlpack(probe)
     assert array.ctypes.data == probe.data_ptr
@@ -809,7 +809,7 @@ def test_numpy_cannot_write(numpy):
 
 
 def test_a_renamed_capsule_that_fails():
-    """faults 3, 4: the importer renames before anything can fail, and releases when something does."""
+    """faults 3, 4: the importer renames the capsule before anything can fail, and releases the tensor on failure."""
 
     class Producer(capi.Foreign):
         def __dlpack__(self, **request):
@@ -821,7 +821,7 @@ def test_a_renamed_capsule_that_fails():
         with pytest.raises(BufferError):
             p.take(producer)
         name = capi.capsule_name(producer.handed)
-        # Either it was ours and is released, or it never was, and the capsule does it.
+        # Either the tensor was imported and released, or the capsule still owns it and releases it.
         assert (name == b"used_dltensor_versioned") == (producer.deleted == 1)
         del producer.handed
         gc.collect()

@@ -1,4 +1,4 @@
-"""The importing side: `from_dlpack`, arguments of functions, malformed capsules."""
+"""Imports: `from_dlpack`, arguments of functions, malformed capsules."""
 
 import ctypes as c
 import gc
@@ -11,7 +11,7 @@ import pytest
 
 
 def a_table(address):
-    """An exchange table of somebody else's, whose tensors lie where `address` says."""
+    """An exchange table of another library, whose tensors are at the addresses that `address` returns."""
 
     @c.PYFUNCTYPE(c.c_int, c.py_object, c.POINTER(c.c_void_p))
     def from_object(producer, out):
@@ -21,7 +21,7 @@ def a_table(address):
     table = capi.ExchangeTable()
     table.header.version = capi.DLVersion(1, 3)
     table.managed_tensor_from_py_object_no_sync = c.cast(from_object, c.c_void_p).value
-    # The address alone would not keep it.
+    # The table has only the address of the function, so this keeps it.
     table.keeps = from_object
     return table
 
@@ -33,7 +33,7 @@ def ints(*values):
 @pytest.mark.parametrize("legacy", [False, True])
 @pytest.mark.parametrize("how", [p.take, p.first], ids=["from_dlpack", "argument"])
 def test_a_foreign_tensor(legacy, how):
-    """CAP-06, CAP-20, fault 1: the capsule is renamed, the tensor released once, and only when ours is gone."""
+    """CAP-06, CAP-20, fault 1: the capsule is renamed, and the tensor is released once, with the import."""
     foreign = capi.Foreign(legacy=legacy)
     capsule = foreign.capsule()
     foreign.__class__ = type("Fixed", (capi.Foreign,), {"__dlpack__": lambda self, **request: capsule})
@@ -52,8 +52,8 @@ def test_a_foreign_tensor(legacy, how):
     assert foreign.deleted == 1
 
 
-def test_the_attributes_of_a_tensor():
-    """CAP-20, FLG-09: what `Tensor` says of itself."""
+def test_attributes_of_a_tensor():
+    """CAP-20, FLG-09: the attributes of a `Tensor`."""
     tensor = p.take(p.Probe([2, 3], "int16", [1, 2]))
     assert tensor.shape == (2, 3) and tensor.strides == (1, 2)
     assert (tensor.dtype, tensor.device, tensor.nbytes, tensor.ndim) == ("int16", (1, 0), 12, 2)
@@ -70,7 +70,7 @@ def test_the_attributes_of_a_tensor():
 
 @pytest.mark.parametrize("legacy", [False, True])
 def test_a_null_deleter(legacy):
-    """CAP-09: nothing to call is not an error, and what we hand on has a deleter."""
+    """CAP-09: a null deleter is accepted, and a re-export has a deleter."""
     foreign = capi.Foreign(deleter=False, legacy=legacy)
     tensor = p.take(foreign)
     seen = capi.export(tensor)
@@ -85,7 +85,7 @@ NAMES = [b"used_dltensor", b"used_dltensor_versioned", b"dltensor ", b"dltensor_
 
 @pytest.mark.parametrize("name", NAMES)
 def test_capsules_of_another_name(name):
-    """CAP-22, CAP-23, NEG-16, fault 51: they are refused and stay as they are."""
+    """CAP-22, CAP-23, NEG-16, fault 51: capsules with another name are refused and unchanged."""
     foreign = capi.Foreign()
     text = c.c_char_p(name)
     capsule = capi.capsule_new(c.addressof(foreign.managed), c.cast(text, c.c_void_p).value, None)
@@ -97,7 +97,7 @@ def test_capsules_of_another_name(name):
 
 
 def test_a_capsule_is_taken_once():
-    """CAP-06, CAP-22, fault 51: the second importer is refused, and the first one keeps what it has."""
+    """CAP-06, CAP-22, fault 51: a second import of a capsule is refused, and the first one stays valid."""
     probe = p.Probe([2])
     capsule = probe.__dlpack__(max_version=(1, 0))
 
@@ -115,8 +115,8 @@ def test_a_capsule_is_taken_once():
 
 
 @pytest.mark.parametrize("given", [None, 7, "capsule", object(), b"dltensor"], ids=repr)
-def test_what_is_no_capsule(given):
-    """CAP-22, ERR-01: a producer that returns something else is refused in words."""
+def test_objects_that_are_no_capsule(given):
+    """CAP-22, ERR-01: a producer that returns no capsule is refused with a text."""
 
     class Producer:
         def __dlpack_device__(self):
@@ -161,7 +161,7 @@ MALFORMED = {
 def test_malformed_tensors(how, why):
     """CAP-23, NEG-12, DTY-06, DTY-08, LAY-21, LAY-22, DEV-14, faults 3, 4, 63, 66, 68, 69: refused, and released exactly once.
 
-    Before the tensor is ours the capsule keeps it; after that the importer releases it, whatever it finds.
+    The capsule owns the tensor until it is renamed; after that the importer releases it, whatever it finds.
     """
     tolerated = {"no strides since 1.2", "padded float32"}
     foreign = capi.Foreign(**MALFORMED[why])
@@ -181,7 +181,7 @@ def test_malformed_tensors(how, why):
 
 @pytest.mark.parametrize("why", MALFORMED)
 def test_malformed_legacy_tensors(why):
-    """CAP-23, LAY-04, LAY-21, LAY-22, fault 69: the same without a version and flags."""
+    """CAP-23, LAY-04, LAY-21, LAY-22, fault 69: legacy tensors, without version and flags, are refused and released like others."""
     how = {key: value for key, value in MALFORMED[why].items() if key not in ("version", "flags")}
     foreign = capi.Foreign(legacy=True, **how)
     if not how or why == "no strides since 1.2":
@@ -194,8 +194,8 @@ def test_malformed_legacy_tensors(why):
 
 
 @pytest.mark.parametrize("version", [(2, 0), (0, 5), (2**32 - 1, 0)])
-def test_another_major_is_not_looked_at(version):
-    """NEG-12, ABI-07: nothing behind the version is read but the deleter."""
+def test_another_major_version_is_not_read(version):
+    """NEG-12, ABI-07: of another major version only version and deleter are read."""
     unreadable = 8
     foreign = capi.Foreign(version=version)
     tensor = foreign.managed.dl_tensor
@@ -209,13 +209,13 @@ def test_another_major_is_not_looked_at(version):
             pass
         else:
             assert how is p.inspect
-        # `inspect` asks for both structs.
+        # `inspect` requests both structs.
         assert foreign.deleted == 1 or how is p.inspect and foreign.deleted == 2
 
 
 @pytest.mark.parametrize("version", [(1, 0), (1, 1), (1, 3), (1, 4), (1, 99)])
 def test_other_minors(version):
-    """NEG-13, FLG-08: newer minors and unknown flags are taken."""
+    """NEG-13, FLG-08: newer minor versions and unknown flags are accepted."""
     for flags in [0, 1 << 40, 1 << 3]:
         foreign = capi.Foreign(version=version, flags=flags)
         assert p.look(foreign)["floats"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
@@ -224,7 +224,7 @@ def test_other_minors(version):
 
 @pytest.mark.parametrize("legacy", [True, False])
 def test_null_strides(legacy):
-    """LAY-04, fault 54: before 1.2 and in legacy capsules they mean row-major; what we hand on has strides."""
+    """LAY-04, fault 54: before 1.2 and in legacy capsules null strides mean row-major; a re-export has strides."""
     foreign = capi.Foreign(strides=None, legacy=legacy, version=(1, 1))
     tensor = p.take(foreign)
     assert tensor.strides == (3, 1)
@@ -234,12 +234,12 @@ def test_null_strides(legacy):
     del tensor
     seen.release()
     assert foreign.deleted == 1
-    # Nothing was written into the producer's struct.
+    # The producer's struct was not written.
     assert not foreign.managed.dl_tensor.strides
 
 
 def test_byte_offsets():
-    """LAY-07, LAY-08, fault 58: they are honoured, and folded into the pointer that we hand on."""
+    """LAY-07, LAY-08, fault 58: byte offsets are applied, and added to the pointer of a re-export."""
     foreign = capi.Foreign(shape=(2,), byte_offset=8)
     assert p.look(foreign)["floats"] == [3.0, 4.0]
     foreign.deleted = 0
@@ -268,7 +268,7 @@ LAYOUTS = [
 @pytest.mark.parametrize("shape, strides, expected", LAYOUTS)
 @pytest.mark.parametrize("legacy", [True, False])
 def test_layouts(shape, strides, expected, legacy):
-    """LAY-07, LAY-14, LAY-15, LAY-17, faults 53, 57, 61, 62: any strides are read in order."""
+    """LAY-07, LAY-14, LAY-15, LAY-17, faults 53, 57, 61, 62: tensors with any strides are read in the order of their indices."""
     foreign = capi.Foreign(shape=shape, strides=strides, legacy=legacy)
     seen = p.look(foreign)
     assert (tuple(seen["shape"]), seen["floats"]) == (shape, expected)
@@ -276,13 +276,13 @@ def test_layouts(shape, strides, expected, legacy):
 
 
 def test_negative_strides():
-    """LAY-14, fault 48: they are taken, and read backwards."""
+    """LAY-14, fault 48: negative strides are accepted, and read backwards."""
     foreign = capi.Foreign(shape=(3,), strides=(-2,), byte_offset=16)
     assert p.look(foreign)["floats"] == [5.0, 3.0, 1.0]
 
 
 def test_memory_that_others_write_is_not_lent():
-    """CAP-20: nobody can promise that a producer keeps its hands off, so no import is a slice, whichever way it came."""
+    """CAP-20: a producer may write at any time, so no import is lent as a slice, whatever function imported it."""
     table = a_table(lambda producer: c.addressof(producer.managed))
 
     class Fast(capi.Foreign):
@@ -295,7 +295,7 @@ def test_memory_that_others_write_is_not_lent():
 
 
 def test_null_data_of_an_empty_tensor():
-    """LAY-06, faults 6, 7: no elements need no memory, and are released like any."""
+    """LAY-06, faults 6, 7: a tensor without elements may have null data, and is released like any other."""
     for shape in [(0,), (0, 3), (3, 0)]:
         foreign = capi.Foreign(shape=shape, data=None)
         assert p.look(foreign)["floats"] == []
@@ -303,7 +303,7 @@ def test_null_data_of_an_empty_tensor():
 
 
 def test_the_header_is_not_changed():
-    """CAP-11, fault 60: the importer writes to nothing of the producer's."""
+    """CAP-11, fault 60: the importer does not write the producer's struct, lists or memory."""
     foreign = capi.Foreign(strides=None, version=(1, 1), byte_offset=4, shape=(5,))
     before = bytes(foreign.managed), bytes(foreign.shape), foreign.memory.raw
     tensor = p.take(foreign)
@@ -314,7 +314,7 @@ def test_the_header_is_not_changed():
 
 
 def test_the_read_only_flag():
-    """FLG-03, FLG-09, NEG-20, faults 29, 75, 76: read-only stays read-only, and a legacy tensor counts as such."""
+    """FLG-03, FLG-09, NEG-20, faults 29, 75, 76: a read-only tensor stays read-only, and a legacy tensor counts as read-only."""
     for foreign in [capi.Foreign(flags=capi.READ_ONLY), capi.Foreign(legacy=True)]:
         tensor = p.take(foreign)
         assert tensor.readonly
@@ -333,7 +333,7 @@ def test_the_read_only_flag():
 
 
 def test_an_adopted_tensor():
-    """CAP-20, CPY-12, fault 15: `SharedBuffer` keeps the producer's memory; writes are seen there."""
+    """CAP-20, CPY-12, fault 15: `SharedBuffer` keeps the producer's memory, and writes reach it."""
     foreign = capi.Foreign(shape=(6,))
     adopted = p.adopt(foreign)
     assert adopted.data_ptr == c.addressof(foreign.memory)
@@ -348,7 +348,7 @@ def test_an_adopted_tensor():
 
 
 def test_a_copied_import():
-    """CPY-12: a `Vec` is filled, and the tensor released before the function returns."""
+    """CPY-12: a `Vec` is filled, and the tensor is released before the function returns."""
     foreign = capi.Foreign(strides=(1, 2))
     points = p.take_points(foreign)
     assert foreign.deleted == 1
@@ -360,7 +360,7 @@ def test_a_copied_import():
 
 
 def test_our_own_objects():
-    """CAP-20, XAP-27: our classes are producers like any."""
+    """CAP-20, XAP-27: objects of our classes are imported like others."""
     for owner in [p.Probe([2, 3]), p.WProbe([2, 3]), p.Mutable([1.0]), p.Owned([1.0]), p.Audio.Float([1.0])]:
         held = capi.references(owner)
         tensor = p.take(owner)
@@ -373,7 +373,7 @@ def test_our_own_objects():
 
 
 def test_the_table_of_a_foreign_class():
-    """XAP-27, XAP-31: the table of the type is used if its major is ours, else the method is."""
+    """XAP-27, XAP-31: the table of the type is used if its major version is ours, otherwise the method."""
     calls = []
 
     def address(producer):
@@ -395,7 +395,7 @@ def test_the_table_of_a_foreign_class():
     assert calls in (["table"], ["method"])
     calls.clear()
     table.header.version = capi.DLVersion(2, 0)
-    # Its older version is itself: a chain that never ends is no chain.
+    # The previous version of the table is the table itself: an endless chain counts as none.
     table.header.prev_api = c.addressof(table)
     foreign = Fast()
     assert p.look(foreign)["floats"][0] == 1.0
@@ -410,17 +410,17 @@ def test_the_table_of_a_foreign_class():
     calls.clear()
     del Fast.__dlpack_c_exchange_api__
     foreign = Fast()
-    # On an instance it does not count.
+    # A table of an instance is ignored.
     foreign.__dlpack_c_exchange_api__ = capi.make_capsule(c.addressof(table), capi.EXCHANGE)
     assert p.look(foreign)["floats"][0] == 1.0
     assert calls == ["method"]
 
 
 def test_a_table_that_fails():
-    """XAP-27, XAP-32, ERR-07: what else the table raises arrives, and nothing is lost on the way."""
+    """XAP-27, XAP-32, ERR-07: any other exception of the table is passed on, and nothing leaks."""
     table = capi.ExchangeTable()
     table.header.version = capi.DLVersion(1, 3)
-    # Our own function, which refuses the foreign object.
+    # A function of our table, which refuses the foreign object.
     ours = capi.Exchange(p.Probe).table
     table.managed_tensor_from_py_object_no_sync = ours.managed_tensor_from_py_object_no_sync
 
@@ -433,8 +433,8 @@ def test_a_table_that_fails():
     assert (foreign.deleted, foreign.asked) == (0, [])
 
 
-def test_a_table_that_cannot_now():
-    """XAP-32: where the table raises BufferError, the method is asked."""
+def test_a_table_that_refuses():
+    """XAP-32: after a `BufferError` of the table, the method is called."""
     foreign = capi.Foreign()
 
     class Derived(p.Mutable):
@@ -450,7 +450,7 @@ def test_a_table_that_cannot_now():
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
 def test_a_capsule_itself(version):
-    """CAP-06, CAP-22: a capsule is a producer of its one tensor."""
+    """CAP-06, CAP-22: a capsule is accepted as the producer of its tensor."""
     probe = p.WProbe([3])
     capsule = probe.__dlpack__(max_version=version)
     tensor = p.take(capsule)
@@ -463,7 +463,7 @@ def test_a_capsule_itself(version):
 
 
 class Obeys(capi.Foreign):
-    """Copies when it is asked to."""
+    """Copies on request."""
 
     def __dlpack__(self, *, copy=None, **request):
         self.asked.append({"copy": copy, **request})
@@ -472,19 +472,19 @@ class Obeys(capi.Foreign):
 
 
 class Deaf(capi.Foreign):
-    """From before the keywords `copy` and `dl_device`."""
+    """A producer without the keywords `copy` and `dl_device`."""
 
     def __dlpack__(self, *, stream=None, max_version=None):
         self.asked.append({"max_version": max_version})
         return self.capsule()
 
 
-def test_copies_that_the_importer_wants():
-    """NEG-14, NEG-15, CPY-12, CPY-13: the wish is passed on; who does not hear it is not believed."""
+def test_copies_that_the_importer_requests():
+    """NEG-14, NEG-15, CPY-12, CPY-13: the request is passed to the producer; if it does not support the keyword, the importer copies."""
     obeys = Obeys()
     tensor = p.Tensor.from_dlpack(obeys, copy=True)
     assert obeys.asked[0]["copy"] is True
-    # It was copied once, by the producer.
+    # The producer copied it, so the importer does not copy again.
     assert tensor.data_ptr == c.addressof(obeys.memory)
     del tensor
     assert obeys.deleted == 1
@@ -506,8 +506,8 @@ def test_copies_that_the_importer_wants():
         p.Tensor.from_dlpack(p.Doubled([1.0]), copy=False)
 
 
-def test_devices_that_the_importer_wants():
-    """DEV-12, DEV-13, NEG-15, ERR-09: the data is where it was asked for, or it is a BufferError."""
+def test_devices_that_the_importer_requests():
+    """DEV-12, DEV-13, NEG-15, ERR-09: the data is on the requested device, or it is a `BufferError`."""
     for producer in [Obeys(), Deaf(), p.WProbe([2])]:
         assert p.Tensor.from_dlpack(producer, device=(1, 0)).device == (1, 0)
         with pytest.raises(BufferError):
@@ -521,7 +521,7 @@ def test_devices_that_the_importer_wants():
 
 
 def test_an_exception_in_flight():
-    """CAP-17, ERR-07: importing in an `except` block leaves the exception there alone."""
+    """CAP-17, ERR-07: an import in an `except` block does not affect the exception there."""
     foreign = capi.Foreign()
     try:
         raise KeyError("outer")
@@ -534,8 +534,8 @@ def test_an_exception_in_flight():
     assert foreign.deleted == 1
 
 
-def test_importing_costs_nothing_that_stays():
-    """CAP-06, CAP-21, fault 1: neither imports nor refusals leave memory or references behind."""
+def test_imports_leak_nothing():
+    """CAP-06, CAP-21, fault 1: neither imports nor refusals leak memory or references."""
     probe = p.Probe([4])
     bad = capi.Foreign(version=(2, 0))
     held, held_bad = capi.references(probe), capi.references(bad)
@@ -546,27 +546,27 @@ def test_importing_costs_nothing_that_stays():
             p.text(bad)
         bad.asked.clear()
 
-    # Each leaks at least one block of Rust, or an object of Python, or nothing.
+    # A leak would be at least one block of Rust or one object of Python for each.
     assert capi.least_growth(hundred, lambda: p.allocated_in_rust()[0]) <= 0
     assert capi.least_growth(hundred, sys.getallocatedblocks) < 50
     assert (capi.references(probe), capi.references(bad)) == (held, held_bad)
     assert bad.deleted == 2 * 5 * 100
 
 
-def test_what_stays_is_counted():
-    """The control for tests of growth: a tensor that is kept is a block of Rust and an object of Python more."""
+def test_leaks_are_counted():
+    """The control for tests of growth: each tensor that is kept is one more block of Rust and object of Python."""
     probe, kept = p.Probe([4]), []
 
     def hundred():
         kept.extend([p.take(probe) for _ in range(100)])
 
     assert capi.least_growth(hundred, lambda: p.allocated_in_rust()[0]) >= 100
-    # Where Python allocates by malloc alone, as under a sanitizer, it counts no block.
+    # If Python allocates only by malloc, as under a sanitizer, it counts no blocks.
     assert capi.least_growth(hundred, sys.getallocatedblocks) >= 100 or not sys.getallocatedblocks()
 
 
 def test_inspecting():
-    """CAP-20: `inspect` tells what a producer exports, and takes nothing."""
+    """CAP-20: `inspect` describes what a producer exports, and keeps nothing."""
     probe = p.Probe([2, 3])
     held = capi.references(probe)
     text = p.inspect(probe)
@@ -599,7 +599,7 @@ def test_inspecting():
     ],
 )
 def test_inspecting_names_each_flag(flags, names):
-    """FLG-08: `inspect` names the flags that are set, and no others."""
+    """FLG-08: `inspect` names exactly the flags that are set."""
     text = p.inspect(capi.Foreign(flags=flags, dtype=(17, 4, 1)))
     lines = [line.split(maxsplit=1) for line in text.splitlines()]
     assert [words[1] for words in lines if words[0] == "flags"] == [names, names], text
@@ -608,7 +608,7 @@ def test_inspecting_names_each_flag(flags, names):
 
 
 def test_inspecting_tells_the_address():
-    """`inspect` tells the address of the data, and the largest power of two that divides it, up to a page."""
+    """`inspect` prints the address of the data, and the largest power of two that divides it, up to a page."""
     foreign = capi.Foreign()
     address = c.addressof(foreign.memory)
     alignment = min(address & -address, 4096)
@@ -620,7 +620,7 @@ def test_inspecting_tells_the_address():
 
 @pytest.mark.parametrize("legacy", [True, False])
 def test_inspecting_lists_that_are_not_aligned(legacy):
-    """Own faults 11: `inspect` says so, and does not read them."""
+    """Own faults 11: `inspect` reports misaligned lists, and does not read them."""
     foreign = capi.Foreign(legacy=legacy)
     shape = (c.c_char * 24)()
     foreign.managed.dl_tensor.shape = c.cast(c.addressof(shape) + 1, c.POINTER(c.c_int64))
@@ -628,7 +628,7 @@ def test_inspecting_lists_that_are_not_aligned(legacy):
 
 
 def beside(thing, offset):
-    """The address of a copy of a ctypes struct, so many bytes behind where it may lie, and what keeps it."""
+    """The address of a copy of a ctypes struct, this many bytes after an aligned address, and the object that keeps it."""
     memory = c.create_string_buffer(c.sizeof(thing) + 64)
     address = -(-c.addressof(memory) // 64) * 64 + offset
     c.memmove(address, c.addressof(thing), c.sizeof(thing))
@@ -638,7 +638,7 @@ def beside(thing, offset):
 @pytest.mark.parametrize("offset", [1, 4])
 @pytest.mark.parametrize("legacy", [True, False])
 def test_structs_that_are_not_aligned(legacy, offset):
-    """Own faults 11: nothing of them is read: not by an import, nor by `inspect`; the capsule keeps what it has."""
+    """Own faults 11: neither an import nor `inspect` reads a misaligned struct; the capsule keeps it."""
     foreign = capi.Foreign(legacy=legacy)
     address, memory = beside(foreign.managed, offset)
     name = capi.LEGACY if legacy else capi.VERSIONED
@@ -655,7 +655,7 @@ def test_structs_that_are_not_aligned(legacy, offset):
 
 @pytest.mark.parametrize("offset", [0, 1, 4])
 def test_tables_that_are_not_aligned(offset):
-    """Own faults 11: a table, or a tensor that one gives, is not read where it may not lie."""
+    """Own faults 11: a misaligned table, or a misaligned tensor from a table, is not read."""
     foreign = capi.Foreign()
     tensor, memory = beside(foreign.managed, offset)
     given = {"tensor": tensor}
@@ -685,7 +685,7 @@ def test_tables_that_are_not_aligned(offset):
 
 
 def test_a_long_chain_of_tensors():
-    """Own faults 5: each holds the one before; that the last one goes, and so all of them, takes no stack."""
+    """Own faults 5: each tensor keeps the one before; the release of the last, and so of all of them, is not recursive."""
     alive = p.alive()
     tensor = p.Tensor.from_dlpack(p.Probe([2]))
     for _ in range(50_000):
@@ -697,7 +697,7 @@ def test_a_long_chain_of_tensors():
 @pytest.mark.parametrize("thread", [True, False])
 @pytest.mark.parametrize("make", [lambda: p.Probe([2]), lambda: p.Mutable([1.0]), capi.Foreign, lambda: p.Owned([1.0])])
 def test_tensors_kept_by_rust(make, thread):
-    """CAP-13, CAP-28, faults 32, 35: Rust releases them while it holds no GIL, on a thread of its own or on this one."""
+    """CAP-13, CAP-28, faults 32, 35: Rust releases tensors without the GIL, on its own thread or on this one."""
     producer = make()
     held = capi.references(producer)
     for _ in range(3):
@@ -713,7 +713,7 @@ def test_tensors_kept_by_rust(make, thread):
 
 @pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "bfloat16", "complex64", "float8_e5m2"])
 def test_foreign_data_types(name):
-    """DTY-18, fault 71: taken with their code, and handed on with it."""
+    """DTY-18, fault 71: foreign data types are imported and exported with their code."""
     source = p.Probe([4], name)
     first = p.take(source)
     second = p.take(first)
@@ -725,7 +725,7 @@ def test_foreign_data_types(name):
 
 @pytest.mark.parametrize("legacy", [True, False])
 def test_a_foreign_deleter_runs_beside_an_exception(legacy):
-    """CAP-16: the list is given up while the exception is on its way, and the deleter is in Python."""
+    """CAP-16: the list is dropped while the exception is pending, and the deleter is Python code."""
     foreign = capi.Foreign(legacy=legacy)
     with pytest.raises(ZeroDivisionError):
         [p.take(foreign), 1 / 0]

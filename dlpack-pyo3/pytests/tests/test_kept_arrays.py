@@ -1,4 +1,4 @@
-"""What Python code may do to an array of NumPy's while Rust keeps a tensor over its memory."""
+"""Operations of Python code on a NumPy array while Rust keeps a tensor over its memory."""
 
 import gc
 import sys
@@ -27,7 +27,7 @@ def keep_tensor(array):
 
 
 def keep_part(array):
-    """The part of a tensor that is gone."""
+    """A slice of a tensor that is dropped."""
     part = [p.take(array)[1:]]
     return lambda: part.clear()
 
@@ -51,7 +51,7 @@ def made(keep):
 
 @pytest.mark.parametrize("keep", KEPT)
 def test_an_array_is_not_resized(keep):
-    """NumPy takes two references for the caller's; in `pop().resize` there is only one."""
+    """NumPy assumes that two references are the caller's; in `pop().resize` there is only one."""
     arrays = [made(keep)]
     release = keep(arrays[0])
     with pytest.raises(ValueError, match="cannot resize"):
@@ -66,7 +66,7 @@ def test_an_array_is_not_resized(keep):
 
 @pytest.mark.parametrize("keep", KEPT)
 def test_the_base_of_a_view_is_not_resized(keep):
-    """The array that owns the memory is kept, however many views there are in between."""
+    """The array that owns the memory is kept, however many views are in between."""
     for view in [lambda a: a[1:7], lambda a: a[1:][:6], lambda a: a.view()[2:]]:
         arrays = [made(keep)]
         release = keep(view(arrays[0]))

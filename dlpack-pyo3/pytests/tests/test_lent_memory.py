@@ -1,4 +1,4 @@
-"""Memory that a class keeps, lent to functions over slices: only while nothing else has it, or by a promise."""
+"""Memory in a class, lent to functions over slices: only while no other code has it, or under a promise."""
 
 import gc
 import threading
@@ -59,7 +59,7 @@ def test_memory_of_another_library_is_never_lent():
     assert np.asarray(photo)[0, 0] == 9
     del array
     gc.collect()
-    # Nobody may be left, but only NumPy knows.
+    # No other code may have it any more, but only NumPy knows that.
     assert not photo.is_lent()
 
 
@@ -87,7 +87,7 @@ def test_a_slice_is_not_lent_while_another_thread_drops_its_arrays():
         for _ in range(2000):
             try:
                 flipped = photo.flipped()
-            # Arrays hold the buffer, or an export borrows the object at this moment.
+            # Arrays keep the buffer, or an export borrows the object at this moment.
             except (BufferError, RuntimeError):
                 continue
             assert np.array_equal(flipped, RAMP[::-1])

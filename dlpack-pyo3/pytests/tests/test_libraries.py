@@ -1,6 +1,6 @@
-"""Results of functions: any value that is a tensor, as a `Tensor` or as an array of a library.
+"""Results of functions: any value that implements `DLPack`, as a `Tensor` or as an array of a library.
 
-Libraries that are not installed here are played by modules of the test; `cargo xtask consumers` has the others."""
+Modules of the test stand in for libraries that are not installed; `cargo xtask consumers` tests the real ones."""
 
 import gc
 import sys
@@ -15,7 +15,7 @@ r = p.libraries
 
 
 class Took:
-    """What a library of the test makes of a tensor."""
+    """The array that a library of the test makes of a tensor."""
 
     def __init__(self, tensor):
         assert isinstance(tensor, p.Tensor)
@@ -25,13 +25,13 @@ class Took:
 
 @pytest.fixture
 def library(monkeypatch):
-    """Puts a module into Python, with parts of it by dotted names."""
+    """Makes a module importable, with submodules by dotted names."""
 
     def put(name, **has):
         module = types.ModuleType(name)
         vars(module).update(has)
         if "." not in name:
-            # Or it were no package.
+            # Without it the module would not be a package.
             module.__path__ = []
         monkeypatch.setitem(sys.modules, name, module)
         return module
@@ -43,7 +43,7 @@ def library(monkeypatch):
 
 
 def test_any_value_is_a_tensor_in_python():
-    """A vector, an array of ndarray's, a struct, a tensor: moved, so writable, and dropped with the last who has it."""
+    """A vector, an ndarray array, a struct, a tensor: moved, so writable, and dropped with the last reference."""
     vector = r.vector([1, 2, 3])
     assert type(vector) is p.Tensor and p.look(vector)["floats"] == [1, 2, 3] and not vector.readonly
     assert r.matrix(2, 3).shape == (2, 3) and r.matrix(2, 3).dtype == "float64"
@@ -61,7 +61,7 @@ def test_any_value_is_a_tensor_in_python():
 
 
 def test_a_value_that_describes_itself_wrongly():
-    """It is a BufferError of the call, and the value is gone."""
+    """The call raises `BufferError`, and the value is dropped."""
     before = p.alive()
     with pytest.raises(BufferError, match="2, 3|24"):
         r.points([1, 2, 3], (2, 3))
@@ -72,7 +72,7 @@ def test_a_value_that_describes_itself_wrongly():
 
 
 def test_libraries_with_a_type_of_their_own(script):
-    """`Torch`, `Jax` and `Cupy` call the library's `from_dlpack` with the value, and look for it once."""
+    """`Torch`, `Jax` and `Cupy` call the library's `from_dlpack` with the value, and look it up once."""
     script("""
 import sys, types
 import dlpack_probe as p
@@ -97,7 +97,7 @@ assert sorted(found) == ["cupy", "jax.dlpack", "torch"], calls
 
 
 def test_a_library_by_name(library):
-    """By its name or the module itself; by a dotted path; by the path of a function."""
+    """A library by its name or its module, by a dotted path, or by the path of a function."""
     fake = library("fake", from_dlpack=Took)
     for named in ("fake", fake):
         took = r.array(named, [2, 1])
@@ -114,15 +114,15 @@ def test_a_library_by_name(library):
 
 
 @pytest.mark.parametrize("name, where", [("jax", "jax.dlpack"), ("mlx", "mlx.core")])
-def test_libraries_that_have_it_deeper(library, name, where):
-    """`jax` and `mlx` have no `from_dlpack` themselves."""
+def test_libraries_with_a_submodule(library, name, where):
+    """`jax` and `mlx` have `from_dlpack` only in a submodule."""
     outer, inner = library(name), library(where, from_dlpack=Took)
     for named in (name, outer, where, inner):
         assert r.array(named, [1]).seen["floats"] == [1]
 
 
 def test_tensorflow_takes_a_capsule_only(library):
-    """The legacy one, which it asks for nowhere."""
+    """TensorFlow gets the legacy capsule."""
     outer = library("tensorflow")
     library("tensorflow.experimental").__path__ = []
     library("tensorflow.experimental.dlpack", from_dlpack=lambda capsule: p.look(capsule))
@@ -131,8 +131,8 @@ def test_tensorflow_takes_a_capsule_only(library):
         assert seen["floats"] == [1, 1] and seen["version"] is None
 
 
-def test_a_library_that_is_not_there(library, monkeypatch):
-    """The error says what to do; it is an ImportError, and the value is gone."""
+def test_a_missing_library(library, monkeypatch):
+    """The error is an ImportError that says what to install, and the value is dropped."""
     before = p.alive()
     for name in ("absent", "absent.deeper"):
         with pytest.raises(ModuleNotFoundError, match="an array of absent was asked for, and `absent` is not installed: `pip install absent") as raised:
@@ -156,7 +156,7 @@ def test_a_library_that_is_not_there(library, monkeypatch):
 
 
 def test_what_a_library_raises_is_passed_on(library, tmp_path, monkeypatch):
-    """When it is imported, and when it is called: the value is dropped, and nothing is hidden."""
+    """Exceptions of the import of a library, and of its function, are passed on unchanged; the value is dropped."""
 
     def refuse(tensor):
         raise RuntimeError("not on this device")
@@ -177,7 +177,7 @@ def test_what_a_library_raises_is_passed_on(library, tmp_path, monkeypatch):
 
 
 def test_attributes_are_arrays_of_numpy(numpy):
-    """A new one at each access, over the memory of the object, which it keeps; what is the user's own stays."""
+    """Each access makes a new array over the memory of the object, and keeps the object; user-defined attributes are not replaced."""
     before = p.alive()
     ledger = p.Ledger(4)
     assert type(ledger.times) is numpy.ndarray and ledger.times.tolist() == [0, 1, 2, 3]
@@ -206,7 +206,7 @@ def test_attributes_are_arrays_of_numpy(numpy):
 
 
 def test_an_attribute_that_holds_its_field(numpy):
-    """The object changes, moves to other memory and goes, while arrays over the field live."""
+    """The object can be changed, given other memory and dropped while arrays over the field live."""
     before = p.alive()
     arena = p.Arena(3)
     state, rules = arena.state, arena.rules
@@ -229,7 +229,7 @@ def test_an_attribute_that_holds_its_field(numpy):
 
 
 def test_an_attribute_that_holds_its_object(numpy):
-    """Also if its memory could live without the object. The last view is dropped on another thread."""
+    """The object is kept, also if its memory could live without it. The last view is dropped on another thread."""
     before = p.alive()
     arena = p.Arena(2)
     views = [arena.scores[1:]]
@@ -249,14 +249,14 @@ def test_an_attribute_that_holds_its_object(numpy):
 
 
 def test_an_attribute_that_is_read_only_stays_so(numpy):
-    """NumPy asks the base of an array for a writable buffer, and no object behind an array has one."""
+    """NumPy requests a writable buffer from the base of an array, and no object behind such an array has one."""
     for array in [p.Ledger(2).times, p.Arena(2).rules, p.take(p.Ledger(2).times).numpy()]:
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
             array.flags.writeable = True
 
 
 def test_a_field_that_hides_its_tensor_is_an_error():
-    """Each time. PyO3 raises an error for the class, with one for the constant as its cause."""
+    """Each access raises an error for the class, whose cause is the error of the constant."""
     for _ in range(2):
         with pytest.raises(RuntimeError, match="initializing class Hidden") as error:
             p.create_hidden_class()
@@ -265,8 +265,8 @@ def test_a_field_that_hides_its_tensor_is_an_error():
         assert "remove `#[pyo3(get)]`, `get_all` or the method" in reason and "tensor(name" in reason
 
 
-def test_attributes_of_a_library_that_is_not_there(library):
-    """The class works, and is a tensor all the same; the first access says what is missing, and goes on asking."""
+def test_attributes_of_a_missing_library(library):
+    """The class works as a tensor; each access to the attribute names the missing library."""
     foreigner = p.Foreigner()
     assert p.look(foreigner)["floats"] == [1] and p.Foreigner.__dlpack_tensors__ == ("more",)
     for _ in range(2):
@@ -281,7 +281,7 @@ def test_attributes_of_a_library_that_is_not_there(library):
 
 
 def test_numpy_shares(numpy):
-    """By name, as any library."""
+    """NumPy by its name, like any library."""
     array = r.array("numpy", [2, 3])
     assert type(array) is numpy.ndarray and array.tolist() == [[1, 1, 1], [1, 1, 1]]
     array[0, 0] = 7
@@ -290,7 +290,7 @@ def test_numpy_shares(numpy):
 
 
 def test_jax_shares():
-    """Memory of a `SharedBuffer` is aligned as JAX wants it."""
+    """Memory of a `SharedBuffer` has the alignment that JAX requires."""
     jax = pytest.importorskip("jax")
     array = r.jax(5)
     assert isinstance(array, jax.Array) and array.tolist() == [0, 1, 2, 3, 4]
@@ -300,7 +300,7 @@ def test_jax_shares():
 
 
 def test_torch_shares():
-    """The object goes when the tensor goes, and torch writes to it."""
+    """The object is dropped with the tensor, and PyTorch can write it."""
     torch = pytest.importorskip("torch")
     before = p.alive()
     tensor = r.torch([1, 2, 3, 4, 5, 6], (2, 3))

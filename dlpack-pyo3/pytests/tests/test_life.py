@@ -1,4 +1,4 @@
-"""Tensors that are set, copied, pickled, and carried to other processes."""
+"""Tensors that are set, copied, pickled, and sent to other processes."""
 
 import copy
 import ctypes
@@ -83,7 +83,7 @@ class TestSetters:
         with pytest.raises(ValueError, match="`mask`.* 7; expected 0 or 1"):
             owner.mask = array
 
-    def test_an_array_over_the_old_data_is_in_the_way(self, numpy):
+    def test_an_array_over_the_old_data_prevents_the_setter(self, numpy):
         owner = p.Settings(2)
         array = numpy.from_dlpack(owner.mask)
         for name, value in [("mask", array), ("state", numpy.zeros(2))]:
@@ -95,7 +95,7 @@ class TestSetters:
         gc.collect()
         owner.mask = numpy.zeros((2, 1), bool)
 
-    def test_an_array_over_an_owner_is_not(self, numpy):
+    def test_an_array_over_an_owner_does_not_prevent_it(self, numpy):
         owner = p.Settings(2)
         array = numpy.from_dlpack(owner.state)
         owner.state = numpy.ones(2)
@@ -129,7 +129,7 @@ class TestSetters:
 
 
 def fails_without_us(script):
-    """The control of `test_without_memory`: no line of the library runs here. Python 3.13t crashes in it."""
+    """The control of `test_without_memory`, without our code. Python 3.13t crashes in it."""
     code = """
 import _testcapi, pickle
 class Plain:
@@ -167,7 +167,7 @@ class TestPickle:
 
     @TWO_TO_FIVE
     def test_what_numpy_does_not_know(self, protocol):
-        """bfloat16, lanes and packed groups: the numbers of DLPack are carried."""
+        """bfloat16, lanes and packed groups are pickled by the numbers of DLPack."""
         bits = b"\x80\x3f\x00\x40"
         for dtype, shape in [((4, 16, 1, False), (2,)), ((2, 16, 2, False), (1,)), ((17, 4, 1, False), (2, 4)), ((17, 4, 1, True), (4,))]:
             one = p.Tensor._restore(bits, dtype, shape)
@@ -176,13 +176,13 @@ class TestPickle:
             assert ctypes.string_at(back.data_ptr, 4) == bits
 
     @TWO_TO_FIVE
-    def test_what_is_read_only_stays_so(self, protocol):
+    def test_read_only_tensors_stay_read_only(self, protocol):
         one = p.Batch(3).rewards
         assert one.readonly and pickle.loads(pickle.dumps(one, protocol)).readonly
 
     @TWO_TO_FIVE
-    def test_a_packed_copy_of_what_is_read_only_is_so_too(self, numpy, protocol):
-        """The elements of a strided tensor are packed in a copy, which could be written."""
+    def test_a_packed_copy_of_a_read_only_tensor_is_read_only(self, numpy, protocol):
+        """The packed copy of a strided read-only tensor is read-only, although it could be written."""
         one = p.Batch(4).rewards[::2]
         assert one.readonly
         back = pickle.loads(pickle.dumps(one, protocol))
@@ -217,8 +217,8 @@ class TestPickle:
         gc.collect()
         assert p.alive() == alive - 1
 
-    def test_nobody_writes_to_what_is_read_only(self, numpy):
-        """The memory is Rust's: no object behind the buffer leads there that can be written, or that others can free."""
+    def test_read_only_memory_is_not_written(self, numpy):
+        """The memory belongs to Rust: no object behind the buffer is writable, or can be freed by other code."""
         owner, buffers = p.Batch(3), []
         rewards = owner.rewards
         data = pickle.dumps(rewards, protocol=5, buffer_callback=buffers.append)
@@ -227,7 +227,7 @@ class TestPickle:
         while type(behind) is memoryview:
             behind = behind.obj
         assert not hasattr(behind, "__dict__")
-        # From Python 3.12 on, what calls `__buffer__` is behind it, and gives nothing itself.
+        # From Python 3.12 on, the object behind the buffer is the wrapper of `__buffer__`, which exports nothing itself.
         if type(behind).__name__ != "_buffer_wrapper":
             assert memoryview(behind).readonly
         back = pickle.loads(data, buffers=buffers)
@@ -250,7 +250,7 @@ class TestPickle:
             thread.join()
         assert pickle.loads(found[1]).shape == (5,)
 
-    def test_the_class_says_where_it_is(self):
+    def test_the_class_has_its_module(self):
         pickle.dumps(p.Tensor.from_dlpack(b"ab"))
         assert p.Tensor.__module__ == "dlpack_probe"
 
@@ -305,7 +305,7 @@ class TestPickle:
 
         assert p.Tensor._restore(b"ab", (1, 8, 1, False), Shape((2,))).shape == (2,)
 
-    def test_bytes_that_lie_where_no_item_can_are_copied(self, numpy):
+    def test_misaligned_bytes_are_copied(self, numpy):
         data = bytearray(17)
         views = [memoryview(data)[start : start + 16] for start in (0, 1)]
         tensors = [p.Tensor._restore(view, (2, 64, 1, False), (2,)) for view in views]
@@ -314,7 +314,7 @@ class TestPickle:
         shared = sum(numpy.from_dlpack(one).any() for one in tensors)
         assert shared == 1, "the other was copied"
 
-    def test_bytes_that_are_no_bool_are_found_by_who_reads_them(self):
+    def test_bytes_that_are_no_bool_are_found_by_reads(self):
         one = p.Tensor._restore(b"\7", (6, 8, 1, False), (1, 1))
         with pytest.raises(ValueError, match="7; expected 0 or 1"):
             p.Settings(1).mask = one
@@ -327,7 +327,7 @@ class TestPickle:
                 pickle.loads(data[:end])
 
     def test_without_memory(self, script):
-        """Whatever fails on the way, nothing is left behind, and it works afterwards."""
+        """Whatever allocation fails, nothing leaks, and a later call succeeds."""
         pytest.importorskip("_testcapi")
         if not capi.GIL and fails_without_us(script):
             pytest.skip("this Python crashes or hangs where an object in plain Python is pickled and one allocation fails")
@@ -385,9 +385,9 @@ class TestClasses:
         back = pickle.loads(data, buffers=buffers)
         numpy.from_dlpack(back)[1] = 9
         assert numpy.from_dlpack(one).tolist() == [0, 9, 0, 0]
-        assert p.Canvas.__module__ == "dlpack_probe", "nobody had said so"
+        assert p.Canvas.__module__ == "dlpack_probe", "the class names no module"
 
-    def test_a_subclass_speaks_for_itself(self):
+    def test_a_subclass_pickles_as_itself(self):
         class Derived(p.Picture):
             pass
 
@@ -400,7 +400,7 @@ class TestClasses:
 
 
 def test_other_processes(script):
-    """However a worker was started, and by whom, what it is sent is a copy; without a process between, nothing is."""
+    """However a worker is started, it gets a copy; within one process nothing is copied."""
     rows = script("import carry; carry.main()", noisy=True).out.splitlines()[1:]
     found = {tuple(row.replace(",", "").split()) for row in rows}
     names = ["Canvas", "Tensor"]

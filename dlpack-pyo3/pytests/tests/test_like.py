@@ -1,6 +1,6 @@
-"""Results in the library of an argument: `Like<T>`, and zeros of that library's allocator.
+"""Results as arrays of the argument's library: `Like<T>`, and zeros from that library's allocator.
 
-A library of the test has an exchange table in ctypes, which counts its calls and lies on demand."""
+A library of the test has an exchange table in ctypes, which counts its calls and returns wrong values on request."""
 
 import array
 import ctypes as c
@@ -28,7 +28,7 @@ def itemsize(dtype):
 
 
 class Library:
-    """A library with an exchange table. `made` are its own tensors, `prototypes` what its allocator was asked for.
+    """A library with an exchange table. `made` has its tensors, `prototypes` the requests to its allocator.
 
     fields: what an allocated tensor has instead of what was asked for
     report: the error that the allocator reports, and its status; None for none
@@ -66,7 +66,7 @@ class Library:
         size = itemsize(dtype)
         for extent in shape:
             size *= extent
-        # Never zeros, and a cache line more than it takes.
+        # Not zeroed, and a cache line longer than needed.
         raw = struct.pack("B", 0xA5) * (size + 64)
         made = capi.Foreign(**{"raw": raw, "shape": shape, "dtype": dtype, **self.fields})
         self.allocated.append(made)
@@ -86,7 +86,7 @@ class Library:
 
 
 class Array:
-    """An array of such a library, over a tensor that it exports or that it owns."""
+    """An array of such a library, over a tensor that it exports or owns."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -105,7 +105,7 @@ class Array:
 
 
 def test_numpy(numpy):
-    """An array over the very memory, which it owns; of a subclass as well."""
+    """An array that owns the same memory; also for an argument of a subclass."""
 
     class Derived(numpy.ndarray):
         pass
@@ -123,7 +123,7 @@ def test_numpy(numpy):
 
 
 def test_ours():
-    """A `Tensor`, for one and for an object of any class of ours."""
+    """A `Tensor`, for a `Tensor` and for an object of our classes."""
     before = p.alive()
     for make in [lambda: p.WProbe([3]), lambda: p.take(p.WProbe([3]))]:
         result, address = r.doubled(make())
@@ -131,13 +131,13 @@ def test_ours():
         assert result.tolist() == [0, 2, 4] and p.alive() == before + 1
         del result
         assert p.alive() == before
-    # Its table makes a `Points`, by copying.
+    # Its table makes a `Points` object, by a copy.
     result = r.like_any(p.Points([1.0, 2.0], (1, 2)), p.WProbe([2]))
     assert type(result) is p.Tensor and result.shape == (2,)
 
 
 def test_a_library_with_a_table():
-    """XAP-16: its table creates the object, over the very memory; of a subclass that has its own `__dlpack__` too."""
+    """XAP-16: the library's table creates the object over the same memory; also for a subclass that has its own `__dlpack__`."""
     library = Library()
     before = p.alive()
     a = library.array()
@@ -158,7 +158,7 @@ def test_a_library_with_a_table():
 
 
 def test_the_argument_is_not_kept():
-    """What is remembered is its library."""
+    """Only the library of the argument is stored."""
     library = Library()
     a = library.array()
     references = capi.references(a)
@@ -194,7 +194,7 @@ def torch():
 
 
 def test_torch(torch):
-    """A plain tensor over the very memory, for a parameter and a subclass as well."""
+    """A plain tensor over the same memory; also for a parameter and a subclass."""
 
     class Derived(torch.Tensor):
         pass
@@ -211,7 +211,7 @@ def test_torch(torch):
 
 
 def test_zeros_of_torch(torch):
-    """XAP-21: its own allocator is called, once, and the object is over that memory."""
+    """XAP-21: PyTorch's allocator is called once, and the object is over that memory."""
     theirs = capi.Exchange(torch.Tensor).table
     allocate, allocated = ALLOCATE(theirs.managed_tensor_allocator), []
 
@@ -253,7 +253,7 @@ def module(monkeypatch, name, **has):
 
 
 def test_libraries_by_the_module_of_the_class(numpy, monkeypatch):
-    """What has no table: known ones by name, others by a `from_dlpack` in the package of the class, if it is imported."""
+    """Classes without a table: known libraries by name, others by a `from_dlpack` in the package of the class, if it is imported."""
     took = lambda name: lambda tensor: (name, p.look(tensor)["floats"])
     module(monkeypatch, "fake", from_dlpack=took("fake"))
     module(monkeypatch, "tensorflow")
@@ -276,7 +276,7 @@ def test_libraries_by_the_module_of_the_class(numpy, monkeypatch):
 
 
 def test_libraries_by_their_namespace(numpy):
-    """`__array_namespace__` of the array API standard."""
+    """A library by `__array_namespace__` of the array API standard."""
 
     class Foreign(capi.Foreign):
         namespace = types.SimpleNamespace(from_dlpack=lambda tensor: ("namespace", p.look(tensor)["floats"]))
@@ -298,7 +298,7 @@ def test_libraries_by_their_namespace(numpy):
 
 
 class Hides(type):
-    """A metaclass that shows any object, or raises an exception of a class, instead of the MRO."""
+    """A metaclass that returns another object, or raises an exception, instead of the MRO."""
 
     shown = None
 
@@ -311,7 +311,7 @@ class Hides(type):
 
 @pytest.mark.parametrize("shown", [None, 3, (), (3, None), [object], KeyError, SystemExit])
 def test_a_class_that_hides_its_mro(numpy, shown):
-    """ERR-06: no panic. The build with the stable ABI reads the attribute."""
+    """ERR-06: a wrong MRO causes no panic. The build with the stable ABI reads the attribute."""
     Foreign = Hides("Foreign", (capi.Foreign,), {"shown": shown})
     assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
     # The table is found, and its first import searches the MRO for the class that defines it.
@@ -321,8 +321,8 @@ def test_a_class_that_hides_its_mro(numpy, shown):
     assert type(r.doubled(derived)[0]) is library.Array and derived.tensor.deleted == 1
 
 
-def test_what_is_of_no_library(numpy):
-    """Buffers, lists, capsules and scalars: NumPy's arrays, which everything reads."""
+def test_objects_without_a_library(numpy):
+    """For buffers, lists, capsules and scalars: NumPy arrays."""
     for a in [array.array("f", [1, 2]), memoryview(array.array("f", [1, 2])), capi.Foreign((1.0, 2.0), (2,)).capsule()]:
         result, _ = r.doubled(a)
         assert type(result) is numpy.ndarray and result.tolist() == [2, 4]
@@ -333,7 +333,7 @@ def test_what_is_of_no_library(numpy):
 
 
 def test_an_argument_that_does_not_fit(numpy):
-    """The error is the view's own, with the name of the argument."""
+    """The error is that of the view, with the name of the argument."""
     with Refused("a", r"expected an array of float32 .*, found one of float64 "):
         r.doubled(numpy.ones(3))
     with Refused("a", "expected an array of float32 "):
@@ -361,7 +361,7 @@ assert p.alive() == 0
 
 
 def test_zeros_of_the_library():
-    """XAP-21, XAP-22: its allocator is asked once, for what is needed; what it gave was not zero."""
+    """XAP-21, XAP-22: the library's allocator is called once, with the needed size; its memory is then zeroed."""
     library = Library()
     a = library.array((1.0,) * 6, (2, 3))
     result, address = r.table(a)
@@ -393,7 +393,7 @@ def test_zeros_of_other_elements():
 
 
 def test_zeros_where_the_library_has_no_allocator(numpy):
-    """Ours, for NumPy, for `Tensor`, and for a table without one."""
+    """Zeros are allocated by this crate for NumPy, for `Tensor`, and for a table without an allocator."""
     result, address = r.table(numpy.ones((2, 3), "f4"))
     assert type(result) is numpy.ndarray and result.ctypes.data == address and result.flags.writeable
     assert result.tolist() == [[0, 1, 2], [10, 11, 12]] and address % 64 == 0
@@ -407,7 +407,7 @@ def test_zeros_where_the_library_has_no_allocator(numpy):
 
 
 def test_zeros_that_are_dropped(numpy):
-    """Released once, on whatever way they end; a slice of them needs a promise, whose ever they are."""
+    """Released once, however they end; a slice of them needs a promise, whichever allocator made them."""
     library = Library()
     assert "may" in r.dropped(library.array())
     assert [made.deleted for made in library.allocated] == [1]
@@ -421,8 +421,8 @@ def test_zeros_on_a_thread_that_is_not_attached(numpy):
     assert r.in_background(numpy.ones((1, 1), "f4")).tolist() == [[3, 3], [3, 3]]
 
 
-def test_zeros_that_no_memory_has(numpy):
-    """The library is not asked for what no address space has: it might multiply without a check."""
+def test_zeros_that_exceed_the_address_space(numpy):
+    """A size beyond the address space is not passed to the library, which might overflow."""
     library = Library()
     for a in [library.array(), numpy.ones(1), p.WProbe([1])]:
         for shape in [(2**31, 2**31), (2**62, 2), (2**63 - 1, 1), (2**63, 1)]:
@@ -440,7 +440,7 @@ KINDS = "BufferError IndexError MemoryError NotImplementedError OverflowError Ru
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_allocator_that_reports_an_error(kind):
-    """XAP-23: it becomes that exception, with its words."""
+    """XAP-23: a reported error becomes that exception, with its text."""
     library = Library(status=-1, report=(kind.encode(), b"no room for \xc3\xa4"), instead=0)
     with pytest.raises(__builtins__[kind] if isinstance(__builtins__, dict) else getattr(__builtins__, kind)) as raised:
         r.zeros(library.array(), (1, 2))
@@ -469,7 +469,7 @@ LONG = b"x" * 5000
 )
 @pytest.mark.parametrize("status", [-1, 1])
 def test_an_allocator_that_reports_badly(report, raises, says, status):
-    """What it left where the tensor would be is not looked at."""
+    """After a failure the output pointer of the allocator is not read."""
     library = Library(status=status, report=report, instead=0xDEAD)
     a = library.array()
     with pytest.raises(raises, match=says):
@@ -480,14 +480,14 @@ def test_an_allocator_that_reports_badly(report, raises, says, status):
 def test_an_allocator_that_succeeds_with_nothing():
     with pytest.raises(BufferError, match="returned no tensor"):
         r.zeros(Library(instead=0).array(), (1, 2))
-    # An exception is set, and the status says that there is none.
+    # The function sets an exception, although its status reports success.
     raises = Library(managed_tensor_allocator=c.pythonapi.PyErr_BadArgument)
     with pytest.raises(TypeError, match="bad argument"):
         r.zeros(raises.array(), (1, 2))
 
 
 def test_an_error_that_was_reported_in_spite_of_success():
-    """The status counts."""
+    """The status decides."""
     library = Library(report=(b"ValueError", b"words"))
     assert r.zeros(library.array(), (1, 2)).tensor.floats() == [0, 0]
 
@@ -517,12 +517,12 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_an_allocator_that_lies(lie):
-    """ABI-07: what it gives is checked as any import is, and released once; nothing was written to it."""
+    """ABI-07: an allocated tensor is checked like any import, and released once; a wrong one is not written."""
     fields, says = LIES[lie]
     library = Library(fields=fields)
     shape = (2, 2) if lie == "columns" else (1, 2)
     if lie == "half an item":
-        # Elements of any alignment are accessed as they are.
+        # Misaligned elements can be accessed.
         result = r.zeros(library.array(), shape)
         assert result.tensor.floats() == [0, 0] and library.allocated[0].memory.raw[:2] == b"\xa5\xa5"
         return
@@ -539,7 +539,7 @@ def test_an_allocator_that_lies(lie):
 @pytest.mark.parametrize("kept", [["shape"], ["strides"], ["shape", "strides"]])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_an_allocator_that_keeps_lists_of_the_prototype(kept, swapped):
-    """It copies the prototype's struct, with the pointers to lists that live for the call only."""
+    """The allocator copies the prototype's struct, with pointers to lists that are valid only during the call."""
 
     class Lazy(Library):
         def allocate(self, prototype, out, *rest):
@@ -551,7 +551,7 @@ def test_an_allocator_that_keeps_lists_of_the_prototype(kept, swapped):
             return status
 
     library = Lazy()
-    # The lists are equal, so a swapped one differs in its address only.
+    # The lists are equal, so that a swapped one differs only in its address.
     with pytest.raises(BufferError, match="shape or strides of the prototype, which are only valid during the call"):
         r.zeros(library.array(), (1, 1))
     assert [made.deleted for made in library.allocated] == [1]
@@ -564,8 +564,8 @@ def test_an_allocator_without_deleters():
     assert r.zeros(library.array(), (1, 2)).tensor.floats() == [0, 0]
 
 
-def test_an_allocator_that_gives_what_somebody_has(numpy):
-    """The memory of an argument is refused; any other is accessed as memory that others may write."""
+def test_an_allocator_that_returns_memory_in_use(numpy):
+    """The memory of an argument is refused; any other is accessed as memory that other code may write."""
     library = Library()
     a = library.array((1.0, 2.0), (1, 2))
     library.fields = {"data": c.addressof(a.tensor.memory)}
@@ -579,7 +579,7 @@ def test_an_allocator_that_gives_what_somebody_has(numpy):
 
 
 def test_a_torch_result_is_created_by_the_table(script):
-    """`Torch<T>` calls the `from_dlpack` of a PyTorch without a table only."""
+    """`Torch<T>` calls `from_dlpack` only if PyTorch has no table."""
     script("""
 import sys, types
 import dlpack_probe as p
@@ -606,7 +606,7 @@ assert p.alive() == before
 
 
 def test_a_table_that_creates_no_object():
-    """XAP-17: a failure leaves the tensor here, which releases it once."""
+    """XAP-17: a failure leaves the tensor to us, and it is released once."""
     before = p.alive()
     for create, raises, says in [
         (CREATE(lambda address, out: -1), BufferError, "without an exception"),
@@ -623,7 +623,7 @@ def test_a_table_that_creates_no_object():
 
 @pytest.mark.leaks
 def test_a_table_that_succeeds_without_an_object():
-    """It may have the tensor, so the tensor is not released here."""
+    """The library may have kept the tensor, so it is not released here."""
     for create, raises in [
         (CREATE(lambda address, out: 0), BufferError),
         (c.pythonapi.PyErr_BadArgument, TypeError),
@@ -635,21 +635,21 @@ def test_a_table_that_succeeds_without_an_object():
 
 
 def test_a_table_without_the_function(numpy):
-    """As if there were none."""
+    """A table without the function is treated like no table."""
     library = Library(managed_tensor_to_py_object_no_sync=None)
     assert type(r.doubled(library.array())[0]) is numpy.ndarray
     assert type(r.zeros(library.array(), (1, 2))) is numpy.ndarray and not library.prototypes
 
 
 def test_a_table_of_another_version(numpy):
-    """XAP-27: it is not read."""
+    """XAP-27: a table of another major version is not read."""
     library = Library()
     library.table.header.version = capi.DLVersion(2, 0)
     assert type(r.zeros(library.array(), (1, 2))) is numpy.ndarray
 
 
 def test_memory_in_use_does_not_grow():
-    """Nothing is left of results, of zeros, nor of errors."""
+    """Results, zeros and errors leak no memory."""
     good, bad = Library(), Library(status=-1, report=(b"ValueError", LONG), instead=0)
     arrays = good.array((1.0, 2.0), (1, 2)), bad.array()
 
@@ -674,7 +674,7 @@ WORK_STREAM = c.PYFUNCTYPE(c.c_int, c.c_int32, c.c_int32, c.POINTER(c.c_void_p))
 
 @pytest.fixture(params=["cuda", "rocm"])
 def gpu(request):
-    """A world of two devices, which is left as it was."""
+    """A simulator with two devices, which is restored after the test."""
     if not os.environ.get("DLPACK_SIMULATOR"):
         pytest.skip("cargo xtask pytest builds the driver")
     import simulator as sim
@@ -703,7 +703,7 @@ def library_on(stream, status=0):
 
 @pytest.mark.parametrize("of_consumer", [True, False])
 def test_a_gpu_is_read_on_the_stream_of_the_library(gpu, of_consumer):
-    """XAP-29, STC-02: what the library queues on its current stream is behind what was written; on another stream it would not be."""
+    """XAP-29, STC-02: work that the library queues on its current stream is ordered after the writes; on another stream it would not be."""
     import simulator as sim
 
     producer, consumer = gpu.stream(), gpu.stream()
@@ -725,7 +725,7 @@ def test_a_gpu_is_read_on_the_stream_of_the_library(gpu, of_consumer):
 
 
 def test_a_gpu_where_the_library_names_no_stream(gpu):
-    """The default stream is meant; for memory that the CPU reads it is not even asked."""
+    """No stream means the default stream; for memory that the CPU reads, the function is not called."""
     for stream in [None, 0]:
         library, _ = library_on(stream)
         owner = gpu.written(p.Queued, gpu.stream())

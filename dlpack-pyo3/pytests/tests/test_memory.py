@@ -1,4 +1,4 @@
-"""Operations whose allocations fail, one after another: each is a MemoryError, or does without, and nothing is kept."""
+"""Operations whose allocations fail, one after another: each is a MemoryError or succeeds without the allocation, and nothing is kept."""
 
 import sys
 
@@ -18,12 +18,12 @@ class Unprintable(type):
     def __repr__(cls):
         raise ValueError
 
-# For the text of such a class PyO3 needs a string, which it keeps. On Python 3.10 it panics if it has no memory for the string.
+# For the text of such a class PyO3 needs a string, which it keeps. On Python 3.10 it panics if the allocation fails.
 report, sys.unraisablehook = sys.unraisablehook, lambda _: None
 p.has_class_text(Unprintable("Odd", (), {})())
 sys.unraisablehook = report
 
-# Numbers of which Python keeps none at hand.
+# Numbers that Python does not have preallocated.
 wide = p.Tensor._restore(bytes(range(32)), (0, 128, 1, False), (2,))
 wider = p.Tensor._restore(bytes(range(100, 132)), (1, 128, 1, False), (2,))
 kinds = {
@@ -134,12 +134,12 @@ def outcome(act, before=lambda: None, after=lambda: None):
         after()
     except BaseException as error:
         after()
-        # Not the exception: its traceback keeps things.
+        # The exception itself is not returned, because its traceback keeps objects.
         return type(error).__name__, str(error)
     return "done", ""
 
 def leaks_in_python():
-    # CPython 3.12 and 3.13 never release the buffer of a `__buffer__` if they have no memory for the object around it.
+    # CPython 3.12 and 3.13 never release the buffer of a `__buffer__` if they cannot allocate the object around it.
     class Plain:
         def __buffer__(self, flags):
             return memoryview(self.bytes)
@@ -162,7 +162,7 @@ def leaks_in_python():
     return False
 
 def kind_of(found):
-    # What CPython itself makes of it, where it has no memory for a frame of the traceback; and what pickle does.
+    # Errors of CPython itself if it cannot allocate a frame of the traceback, and those of pickle.
     others = "error return without exception set", "Can't pickle <built-in function getattr>: import of module"
     return "MemoryError" if found[1].startswith(others) else found[0]
 """
@@ -170,7 +170,7 @@ def kind_of(found):
 
 @pytest.mark.skipif(sys.version_info >= (3, 11), reason="PyO3 asks Python for the name from 3.11 on")
 def test_pyo3_without_memory_for_the_name_of_a_class(script):
-    """A control: why `OPERATIONS` lets PyO3 make a string first. Nothing of ours is called."""
+    """A control: why `OPERATIONS` lets PyO3 make a string first. No code of ours is called."""
     pytest.importorskip("_testcapi")
     ended = script("import _testcapi, dlpack_probe as p\n_testcapi.set_nomemory(0)\np.has_class_text(1)", status=None)
     assert ended.status != 0 and "PyObject pointer is null" in ended.err, ended
@@ -179,7 +179,7 @@ def test_pyo3_without_memory_for_the_name_of_a_class(script):
 @pytest.mark.parametrize("whose", ["python", "rust"])
 @pytest.mark.parametrize("fails", ["one", "all"])
 def test_operations_without_memory(script, whose, fails):
-    """Own faults 9, 14: a MemoryError or what comes otherwise; no panic, no end of the process, nothing kept."""
+    """Own faults 9, 14: a MemoryError or the usual result; no panic, no crash, nothing kept."""
     pytest.importorskip("_testcapi")
     ended = script(
         OPERATIONS
@@ -187,7 +187,7 @@ def test_operations_without_memory(script, whose, fails):
         + """
 start = p.set_nomemory_in_rust if whose == "rust" else _testcapi.set_nomemory
 if whose == "rust":
-    # Older versions of PyO3 end the process where they have no memory for an argument's error.
+    # Older versions of PyO3 abort if they cannot allocate the error of an argument.
     del found["set, refused: no array"]
 keeps_buffers = whose == "python" and leaks_in_python()
 stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_hooks
@@ -203,7 +203,7 @@ for name, act in found.items():
     gc.collect()
     before = p.alive(), [sys.getrefcount(owner) for owner in owners]
     k = well = 0
-    # As one allocation may be done without, it is over when many in a row were.
+    # Some failed allocations have no effect, so the loop ends after several successes in a row.
     while well < 12 and k < 500:
         came = outcome(act, lambda: start(k, k + 1 if fails == "one" else 0), stop)
         gc.collect()
@@ -218,7 +218,7 @@ for name, act in found.items():
     if kind_of(outcome(act)) != expected:
         wrong.setdefault(name, []).append("is another afterwards")
 if keeps_buffers:
-    # One for each act, which then leaves an exclusive borrow behind.
+    # One leak for each operation, which then also keeps an exclusive borrow.
     of_python = [name for name, places in wrong.items() if [place[1] for place in places] == ["something is kept"] or "exclusive" in name]
     wrong = {name: places for name, places in wrong.items() if name not in of_python}
 for name, places in wrong.items():
@@ -230,6 +230,6 @@ print(failed)
         RUST_BACKTRACE="0",
         DLPACK_LIBCUDA="none",
     )
-    # There Python says what it cannot raise, and Rust each panic.
+    # Python prints unraisable exceptions to stderr, and Rust each panic.
     assert ended.status == 0 and "panicked" not in ended.err, ended
     assert int(ended.out) > (100 if whose == "rust" else 300)

@@ -1,4 +1,4 @@
-"""NumPy's own arrays, which are taken without a call of `__dlpack__`."""
+"""NumPy arrays, which are imported without a call of `__dlpack__`."""
 
 import ctypes as c
 import gc
@@ -12,7 +12,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 class Asks:
-    """An array behind its methods."""
+    """A producer whose methods are those of an array."""
 
     def __init__(self, array):
         self.array = array
@@ -24,7 +24,7 @@ class Asks:
         return self.array.__dlpack__(**request)
 
 
-# By which way an array came: NumPy itself says an older version.
+# The version tells how an array was imported: NumPy's own struct has an older one.
 OURS, NUMPYS = p.look(bytearray(1))["version"], p.look(Asks(np.ones(1)))["version"]
 
 DTYPES = "? b B h H i I l L q Q e f d F D".split()
@@ -45,8 +45,8 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_an_array_of_numpy_is_what_numpy_says(dtype, layout):
-    """CAP-20: it is read where it lies, and is the tensor that `__dlpack__` gives."""
+def test_an_array_is_imported_as_by_dlpack(dtype, layout):
+    """CAP-20: the import has the memory, and is the tensor that `__dlpack__` returns."""
     whole = np.arange(12).reshape(4, 3).astype(dtype)
     a = LAYOUTS[layout](whole)
     ours = p.look(a)
@@ -55,14 +55,14 @@ def test_an_array_of_numpy_is_what_numpy_says(dtype, layout):
     steps = [stride // a.itemsize for stride in a.strides]
     assert (ours["shape"], ours["strides"]) == (list(a.shape), steps)
     if NUMPYS is None and not a.flags.writeable:
-        # A NumPy from before DLPack 1.0 does not give it at all.
+        # NumPy before DLPack 1.0 does not export it at all.
         return
     numpys = p.look(Asks(a))
     assert numpys["version"] == NUMPYS
     for key in ["shape", "dtype", "device", "ptr", "copied", "lent", "bytes", "floats"]:
         assert ours[key] == numpys[key], key
     assert NUMPYS is None or ours["readonly"] == numpys["readonly"]
-    # A stride along a single item is any number.
+    # The stride of an axis of size 1 is arbitrary.
     assert all(extent < 2 or a.size == 0 or ours["strides"][axis] == numpys["strides"][axis] for axis, extent in enumerate(a.shape))
 
 
@@ -77,14 +77,14 @@ REFUSED = {
     "another order": lambda: np.zeros(2, np.dtype("i4").newbyteorder()),
     "a field": lambda: np.zeros(2, np.dtype("i4,i1", align=False))["f0"],
 }
-# Elsewhere these are doubles.
+# On other platforms these are doubles.
 if np.dtype("g").itemsize > 8:
     REFUSED["long doubles"] = lambda: np.zeros(2, "g")
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_what_numpy_refuses(why):
-    """ERR-07: NumPy says why, as it says to everybody."""
+def test_arrays_that_numpy_refuses(why):
+    """ERR-07: the error is NumPy's own."""
     a = REFUSED[why]()
     told = []
     for thing in [a, Asks(a)]:
@@ -95,7 +95,7 @@ def test_what_numpy_refuses(why):
 
 
 def test_an_array_that_is_read_only():
-    """FLG-03, FLG-09: as its flag says, and not as that of the memory behind it."""
+    """FLG-03, FLG-09: read-only by the flag of the array, not by that of the memory behind it."""
     a = np.ones(3, "f4")
     assert not p.take(a).readonly
     a.flags.writeable = False
@@ -103,13 +103,13 @@ def test_an_array_that_is_read_only():
 
 
 @pytest.mark.parametrize("thread", [True, False])
-def test_what_keeps_the_memory(thread):
-    """CAP-13, CAP-28: the tensor holds the array, and gives it back on any thread, with the interpreter's lock or without."""
+def test_the_tensor_keeps_the_array(thread):
+    """CAP-13, CAP-28: the tensor keeps the array, and releases it on any thread, with or without the GIL."""
     thing = np.ones(1 << 16)
     held = capi.references(thing)
     for _ in range(2):
         p.keep(thing)
-    # Two for each tensor: `test_kept_arrays.py` says why.
+    # Two references for each tensor, for the reason in `test_kept_arrays.py`.
     assert capi.references(thing) == held + 4
     p.let_go(thread=thread, detached=True)
     assert capi.references(thing) == held
@@ -119,7 +119,7 @@ def test_what_keeps_the_memory(thread):
 
 
 def test_the_memory_goes_with_the_tensor():
-    """CAP-13: not before, and not later."""
+    """CAP-13: the array is released when the tensor is."""
     base = np.ones(4)
     seen, tensor = weakref.ref(base), p.take(base[1:])
     del base
@@ -131,11 +131,11 @@ def test_the_memory_goes_with_the_tensor():
 
 
 def test_shape_and_strides_are_copied():
-    """CAP-20: what is done to the array in place does not change the tensor, and what is written shows."""
+    """CAP-20: in-place changes of the array's shape do not affect the tensor; writes to its elements do."""
     a = np.arange(6, dtype="f4")
     tensor = p.take(a)
     with warnings.catch_warnings():
-        # NumPy means to forbid it.
+        # NumPy has deprecated it.
         warnings.simplefilter("ignore", DeprecationWarning)
         a.shape = (2, 3)
     a[0] = 9
@@ -145,21 +145,21 @@ def test_shape_and_strides_are_copied():
 @pytest.mark.skipif(NUMPYS is None, reason="a NumPy from before DLPack 1.0")
 @pytest.mark.parametrize("cut", [lambda a: a, lambda a: a[1:], lambda a: a[1:].view(type("Sub", (np.ndarray,), {}))[:].view(np.ndarray)])
 def test_memory_that_numpy_has_from_elsewhere(cut):
-    """DEV-12: what NumPy took from a producer of pinned memory is pinned still."""
+    """DEV-12: an array that NumPy made from pinned memory is imported as pinned."""
     foreign = capi.Foreign(shape=(6,), device=(3, 0))
     a = cut(np.from_dlpack(foreign))
     assert tuple(a.__dlpack_device__()) == (3, 0)
     tensor = p.take(a)
     assert tensor.device == (3, 0) and p.look(a)["version"] == NUMPYS
-    # A capsule of another kind is nobody's device.
+    # A capsule of another kind does not name a device.
     memory = (c.c_float * 4)()
     buffer = type("Buffer", (), {"__array_interface__": {"shape": (4,), "typestr": "<f4", "data": (c.addressof(memory), False), "version": 3}})()
     assert p.look(np.asarray(buffer))["version"] == OURS
 
 
 @pytest.mark.skipif(NUMPYS is None, reason="a NumPy from before DLPack 1.0")
-def test_a_class_that_derives_from_numpys_is_asked():
-    """XAP-12: it may say something else."""
+def test_subclasses_of_ndarray_are_called():
+    """XAP-12: `__dlpack__` of a subclass may export something else, so it is called."""
     asked = []
 
     class Derived(np.ndarray):
@@ -187,7 +187,7 @@ assert p.look(numpy.ones(3))["version"] == {OURS}
 
 @pytest.mark.parametrize("version", [0x1000009, 0x2000000, 0x3000000, 0])
 def test_a_numpy_of_another_abi(script, version):
-    """Its structs are not read: NumPy is asked."""
+    """Structs of an unknown NumPy ABI are not read: `__dlpack__` is called instead."""
     known = version in (0x1000009, 0x2000000)
     script(
         f"""
@@ -199,7 +199,7 @@ version = c.CFUNCTYPE(c.c_uint)(lambda: {version})
 table = (c.c_void_p * 3)(c.cast(version, c.c_void_p), None, id(numpy.ndarray))
 capsule = capi.capsule_new(c.addressof(table), None, None)
 sys.modules[name] = types.SimpleNamespace(_ARRAY_API=capsule)
-# The first look at what is no array of NumPy's finds it.
+# The first import of an object that is no NumPy array looks it up.
 for _ in range(2):
     assert p.look(numpy.ones(3))["version"] == {OURS if known else NUMPYS}
 """
@@ -207,7 +207,7 @@ for _ in range(2):
 
 
 def test_arrays_and_buffers_at_the_end(script):
-    """CAP-14: tensors that nobody released before the interpreter ends."""
+    """CAP-14: tensors that are not released before the interpreter exits."""
     script(
         """
 import sys, threading, array, numpy

@@ -1,4 +1,4 @@
-"""Arguments that share memory, of which one is written; and the leases of views with a promise."""
+"""Arguments that share memory, one of which is written; and the leases of views with a promise."""
 
 import gc
 import os
@@ -64,7 +64,7 @@ def test_views_with_a_promise_and_two_widths():
 
 
 def test_no_view_is_forgotten_and_none_stays():
-    """Many arguments, some of which share memory, against what NumPy says; and all is free after each call."""
+    """Many arguments, some of which share memory, compared with NumPy's answer; all are released after each call."""
     draw = random.Random(3)
     memory = np.arange(400.0)
     refused = 0
@@ -85,7 +85,7 @@ def test_no_view_is_forgotten_and_none_stays():
             refused += 1
         v.scale(memory, 1.0)
     assert 30 < refused < 270
-    # More at once than a thread has slots, and again.
+    # More at once than a thread has slots, repeatedly.
     for _ in range(3):
         assert v.many([], [memory] * 500) == (0, 500)
         v.scale(memory, 1.0)
@@ -106,7 +106,7 @@ def test_a_view_is_alive_until_it_is_dropped():
         v.scale(a, 2.0)
     del other
     v.scale(a, 1.0)
-    # What is kept with the option is in nobody's way.
+    # A view with the option blocks no other call.
     keeper = v.Keeper.free(a)
     v.scale(a, 2.0)
     assert a.tolist() == [0, 2, 4, 6]
@@ -118,7 +118,7 @@ def test_views_are_dropped_on_other_threads():
     kept = [v.Keeper(a) for _ in range(100)]
 
     def drop():
-        # Calls of other threads are no calls of this one.
+        # Calls on other threads are independent of this one.
         v.scale(a, 1.0)
         while kept:
             kept.pop()
@@ -159,7 +159,7 @@ def test_a_promise_is_kept_in_spite_of_the_option():
 
 
 class Copied:
-    """Exports an array, and would give a copy to `numpy.asarray`."""
+    """Exports an array, and would return a copy to `numpy.asarray`."""
 
     def __init__(self, array):
         self.array = array
@@ -235,7 +235,7 @@ import numpy as np
 import dlpack_probe as p
 name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") if sys.platform == "linux" else "").partition(" ")
 if name != "glibc" or tuple(map(int, version.split("."))) < (2, 36):
-    # Others run the handlers of one fork after those of another.
+    # Other C libraries run all handlers of one fork after those of another.
     print("['second', 'refused'] ['first'] 1.0")
     sys.exit()
 libc, Handler = ctypes.CDLL(None), ctypes.CFUNCTYPE(None)
@@ -245,7 +245,7 @@ def prepare():
     if not is_slow.is_set():
         is_slow.set()
         done.wait(100)
-# Registered before the handlers of the module, so it runs after them.
+# Registered before the handlers of the module, so that it runs after them.
 libc.__register_atfork(prepare, None, None, None)
 p.views.sort(np.ones(3))
 def fork(name):
@@ -281,7 +281,7 @@ print(log[:2], log[2:], array[0])
 def test_a_kept_view_keeps_its_lease_in_a_forked_child():
     """The child has a copy of the view, which lends its copy of the memory as a slice."""
     mine = p.WProbe([4])
-    # On a thread of its own, since the views of one thread are told apart without leases.
+    # On its own thread, because views of one thread are compared without leases.
     keeper = threading.Thread(target=p.keep_view, args=(mine, "ViewMut, promised"))
     keeper.start()
     keeper.join()
@@ -303,7 +303,7 @@ def test_a_kept_view_keeps_its_lease_in_a_forked_child():
 
 
 def test_two_mappings_of_one_file_are_not_told_apart(tmp_path):
-    """As the documentation of `Promise` says: leases compare addresses."""
+    """Leases compare addresses, as the documentation of `Promise` says."""
     file = tmp_path / "samples"
     np.arange(4.0).tofile(file)
     one, other = (np.memmap(file, "f8", "r+") for _ in range(2))
@@ -316,7 +316,7 @@ def test_two_mappings_of_one_file_are_not_told_apart(tmp_path):
         v.promised_twice(one, one[2:])
 
 
-# Loads a second copy of the module from a file of its own, which has its own statics.
+# Loads a second copy of the module from its own file, which has its own statics.
 COPY = """
 import importlib.machinery, importlib.util, shutil, sys, tempfile
 from pathlib import Path
@@ -364,13 +364,13 @@ thread = threading.Thread(target=lambda: found.append(refused(other.sort, a)))
 thread.start()
 thread.join()
 assert found == [True]
-# It is given back where the interpreter ends.
+# This view is released when the interpreter exits.
 other.keep(a)
 """
     )
 
 
-# Puts a table into the interpreter that another version of this crate might have made.
+# Puts a table into the interpreter, as another version of this crate might do.
 FOREIGN = """
 import ctypes
 import numpy as np
@@ -383,7 +383,7 @@ api.PyInterpreterState_GetDict.argtypes = [ctypes.c_void_p]
 api.PyCapsule_New.restype = ctypes.py_object
 api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 interpreter = api.PyInterpreterState_GetDict(api.PyInterpreterState_Get())
-# The reference is borrowed, and ctypes takes it for its own.
+# `PyInterpreterState_GetDict` returns a borrowed reference, which ctypes treats as its own.
 api.Py_IncRef(ctypes.py_object(interpreter))
 
 class Span(ctypes.Structure):
@@ -472,10 +472,10 @@ for _ in range(2):
     fails(RuntimeError, {text!r}, v.dot, a, a)
     fails(RuntimeError, {text!r}, v.promised_twice, a, [1.0])
 assert calls == []
-# Without a promise there is nothing to be kept apart.
+# Without a promise no lease is needed.
 v.scale(a, 2.0)
 assert a.tolist() == [0, 2, 4, 6]
-# Once there is none in the way, ours is used.
+# When that table is removed, our own is used.
 del interpreter["dlpack_pyo3.leases"]
 v.sort(a)
 assert v.dot(a, a) == 56.0

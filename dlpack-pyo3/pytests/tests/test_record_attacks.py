@@ -10,13 +10,13 @@ from layouts import LAYOUTS, TRADE, assert_same, c, filled, leaf  # noqa: E402
 
 
 def titled(names, titles):
-    """The data type of `Trade` with these names, and a title for each."""
+    """The data type of `Trade` with these names, and a title for each field."""
     formats, offsets = ["f8", "u4", "?"], [0, 8, 12]
     return np.dtype({"names": names, "titles": titles, "formats": formats, "offsets": offsets, "itemsize": 16})
 
 
 def test_a_title_is_not_a_name():
-    """NumPy finds a field by its title; the record names it otherwise."""
+    """NumPy also finds a field by its title, but the record has another name."""
     misnamed = np.zeros(2, titled(["price", "size", "b"], ["x", "y", "bid"]))
     assert misnamed["bid"].dtype == bool
     with pytest.raises(TypeError, match=r"12  bid: bool +b: bool <"):
@@ -27,7 +27,7 @@ def test_a_title_is_not_a_name():
 
 
 def test_a_title_cannot_stand_in_for_another_field():
-    """The title of the first field is the name of a field that the record has elsewhere."""
+    """The title of the first field is the name of another field of the record."""
     crossed = np.zeros(2, titled(["price", "s", "bid"], ["size", "y", "z"]))
     with pytest.raises(TypeError, match="items differ"):
         p.on_records("Trade", "read", crossed)
@@ -53,7 +53,7 @@ def test_a_field_far_away_is_refused(offset):
 
 
 def test_a_class_of_huge_records_is_described():
-    """The records have no instance, so the size is only a number. NumPy has no data type of 2**31 bytes or more."""
+    """The records have no instances, so the size is only a number. NumPy has no data type of 2**31 bytes or more."""
 
     def huge(gap):
         return p.Described([], gap + 8, [("x", gap, "float64", [])])
@@ -76,7 +76,7 @@ def test_records_without_bytes_are_refused():
 
 
 def test_a_subarray_of_no_elements_is_no_field_of_elements():
-    """And the other way round: `Empty.none` has no elements, and this array has one."""
+    """And the reverse: `Empty.none` has no elements, and this array has one."""
     formats = ["u4", ("f8", 1), "u4"]
     array = np.zeros(2, {"names": ["a", "none", "b"], "formats": formats, "offsets": [0, 4, 12], "itemsize": 16})
     with pytest.raises(TypeError, match="items differ"):
@@ -108,7 +108,7 @@ def test_another_byte_order_deep_inside_is_seen():
 
 
 def test_the_flag_of_alignment_does_not_matter():
-    """NumPy says of a data type that its fields are aligned; their offsets are what counts."""
+    """NumPy flags a data type as aligned; only the offsets of its fields matter."""
     fields = {"names": ["price", "size", "bid"], "formats": ["f8", "u4", "?"], "offsets": [0, 8, 12], "itemsize": 16}
     for aligned in True, False:
         dtype = np.dtype(fields | {"aligned": aligned})
@@ -118,7 +118,7 @@ def test_the_flag_of_alignment_does_not_matter():
 
 
 class Claims:
-    """Claims by every protocol of NumPy's to be an array of trades, at an address that is not mapped."""
+    """Claims by every protocol of NumPy to be an array of trades, at an address that is not mapped."""
 
     calls = 0
 
@@ -137,7 +137,7 @@ class Claims:
 
 
 def test_an_object_that_claims_to_be_an_array_is_refused():
-    """An address that an object states is not a buffer that it lends."""
+    """An address that an object only states is not a buffer that it lends."""
     for operation in "read", "update":
         with pytest.raises(TypeError, match="which is no array; pass"):
             p.on_records("Trade", operation, Claims())

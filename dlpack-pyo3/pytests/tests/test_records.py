@@ -1,4 +1,4 @@
-"""Structured arrays: records as arguments, as results and in classes; what is refused, and who else holds the memory.
+"""Structured arrays: records as arguments, as results and in classes; invalid arrays, and what keeps the memory.
 
 `campaign/records.py` compares random layouts with NumPy."""
 
@@ -60,7 +60,7 @@ def test_records_lie_anywhere(name):
     unaligned = raw[1:].view(dtype)
     unaligned[:] = array
     assert_same(p.on_records(name, "read", unaligned), array)
-    # Field by field inside of other records, whose size is no multiple of this one's.
+    # Fields inside of other records, whose size is not a multiple of this one's.
     outer = np.zeros(12, [("before", "u1"), ("inner", dtype), ("behind", "u1", 2)])
     outer["inner"] = array
     assert_same(p.on_records(name, "read", outer["inner"]), array)
@@ -143,7 +143,7 @@ def test_the_layouts_are_side_by_side():
 
 
 @pytest.mark.parametrize("thing", [None, 1, [(1.0, 2, True)], "text", {"price": 1.0}, object()])
-def test_what_is_no_array_is_refused(thing):
+def test_objects_that_are_no_arrays_are_refused(thing):
     with pytest.raises(TypeError, match="expected an array of records `Trade` of shape|numpy.array"):
         p.on_records("Trade", "read", thing)
 
@@ -174,7 +174,7 @@ def test_what_is_read_only_is_not_written():
     with pytest.raises(TypeError, match="to write to, found a read-only one; pass a copy of it$"):
         p.on_records("Trade", "update", array)
     assert array.tobytes() == before
-    # What NumPy would make of it is a copy.
+    # NumPy would return a copy of a record here.
     with pytest.raises(TypeError, match="read-only"):
         p.on_records("Trade", "update", filled(TRADE, 3)[1])
     with pytest.raises(TypeError, match="share memory"):
@@ -195,7 +195,7 @@ def test_what_is_written_overlaps_no_other_argument():
 
 
 class Loud(np.ndarray):
-    """Answers every question in another way than its memory lies."""
+    """An array whose attributes contradict its memory."""
 
     dtype = property(lambda self: np.dtype("f8"))
     shape = property(lambda self: (10**9,))
@@ -240,8 +240,8 @@ def test_a_kept_view_does_not_see_later_types():
     assert kept.sizes() == sizes
 
 
-def test_a_type_that_changes_meanwhile_does_no_harm():
-    """An array of four records becomes one of bytes and back, while others read it."""
+def test_concurrent_changes_of_the_type_are_harmless():
+    """An array of four records becomes one of bytes and back, while other threads read it."""
     array, stop = filled(TRADE, 4), threading.Event()
     expected = array.copy()
 
@@ -406,7 +406,7 @@ def test_an_array_over_a_class_keeps_and_borrows_it():
 
 
 def test_a_class_of_records_is_no_tensor():
-    """DLPack has no type for records: the columns are tensors, and the class is none."""
+    """DLPack has no type for records: the columns are tensors, and the class is not."""
     tape = p.Tape(2)
     assert not hasattr(tape, "__dlpack__")
     with pytest.raises((AttributeError, TypeError)):
@@ -446,7 +446,7 @@ def test_a_message_is_no_longer_than_its_fields():
 
 
 def test_names_that_are_no_utf8():
-    """The error is the view's own, also for a name with half of a character."""
+    """The error is that of the view, also for a name with half of a character."""
     for name in ["\ud800", "a\udfff"]:
         for dtype in [np.dtype([(name, "u1")]), np.dtype([("a", [(name, "u1"), ("b", "u1", 2)])])]:
             with pytest.raises(TypeError, match="expected an array of records .*items differ"):

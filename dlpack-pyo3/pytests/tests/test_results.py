@@ -1,4 +1,4 @@
-"""Results that are arrays: `Numpy<T>`, over any tensor, in place."""
+"""Results that are NumPy arrays: `Numpy<T>`, over any tensor, without a copy."""
 
 import ctypes as c
 import copy
@@ -10,7 +10,7 @@ import pytest
 
 
 def test_an_array_over_a_value_of_rust(numpy):
-    """CAP-13: it may be written, is not copied, and the value goes with the last view of it."""
+    """CAP-13: the array is writable and not a copy, and the value is dropped with the last view of it."""
     alive = p.alive()
     for length in [8, 0, 20000]:
         array, address = p.ramp(length)
@@ -51,8 +51,8 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_there_and_back(numpy, dtype, layout):
-    """LAY-01: each data type of NumPy's, in each layout, over the very memory."""
+def test_round_trips(numpy, dtype, layout):
+    """LAY-01: each data type of NumPy, in each layout, over the same memory."""
     whole = numpy.arange(12).reshape(4, 3).astype(dtype)
     a = LAYOUTS[layout](whole)
     b = p.to_numpy(a)
@@ -64,14 +64,14 @@ def test_there_and_back(numpy, dtype, layout):
 
 
 def test_a_scalar_is_written(numpy):
-    """A tensor without axes is an array without axes, not a number."""
+    """A tensor without axes becomes an array without axes, not a number."""
     a = numpy.zeros((), "f8")
     p.to_numpy(a)[...] = 3
     assert a == 3
 
 
-def test_what_a_foreign_producer_gave(numpy):
-    """CAP-13: read-only and legacy tensors are read-only; one without strides is packed; all are released once."""
+def test_arrays_over_foreign_tensors(numpy):
+    """CAP-13: read-only and legacy tensors become read-only arrays; one without strides is contiguous; all are released once."""
     for options in [{}, {"flags": 1}, {"legacy": True}, {"strides": None}, {"deleter": False}]:
         foreign = capi.Foreign(**options)
         array = p.to_numpy(foreign)
@@ -83,14 +83,14 @@ def test_what_a_foreign_producer_gave(numpy):
 
 
 def test_data_that_is_not_aligned(numpy):
-    """NumPy is told."""
+    """The array is flagged as misaligned."""
     foreign = capi.Foreign(shape=(5,), byte_offset=2)
     array = p.to_numpy(foreign)
     assert not array.flags.aligned
     assert array.tobytes() == foreign.memory.raw[2:22]
 
 
-# By DLPack's codes: bfloat16, the floats of eight bits, and of six and four bits, one a byte.
+# By the codes of DLPack: bfloat16, floats of eight bits, and of six and four bits with one item a byte.
 ML_DTYPES = [
     (4, 16, "bfloat16"), (7, 8, "float8_e3m4"), (8, 8, "float8_e4m3"), (9, 8, "float8_e4m3b11fnuz"),
     (10, 8, "float8_e4m3fn"), (11, 8, "float8_e4m3fnuz"), (12, 8, "float8_e5m2"), (13, 8, "float8_e5m2fnuz"),
@@ -100,7 +100,7 @@ ML_DTYPES = [
 
 @pytest.mark.parametrize("code, bits, name", ML_DTYPES)
 def test_types_that_numpy_has_by_another_package(numpy, code, bits, name):
-    """DTY-01: those of `ml_dtypes`, over the same bytes."""
+    """DTY-01: data types of `ml_dtypes`, over the same bytes."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     padded = 4 if bits < 8 else 0
     foreign = capi.Foreign(raw=bytes(range(8)), shape=(2, 2), dtype=(code, bits, 1), flags=padded)
@@ -114,8 +114,8 @@ def test_types_that_numpy_has_by_another_package(numpy, code, bits, name):
             p.to_numpy(capi.Foreign(raw=bytes(8), shape=(2, 2), dtype=(code, bits, 1)))
 
 
-def test_types_that_nobody_has(numpy):
-    """DTY-08: they are refused, and released."""
+def test_types_that_numpy_does_not_have(numpy):
+    """DTY-08: data types that NumPy does not have are refused, and the tensor is released."""
     for dtype in [(2, 32, 4), (0, 128, 1), (3, 64, 1)]:
         foreign = capi.Foreign(raw=bytes(64), shape=(2,), dtype=dtype)
         with pytest.raises(BufferError, match="NumPy has no data type for"):
@@ -125,7 +125,7 @@ def test_types_that_nobody_has(numpy):
 
 
 def test_more_axes_than_numpy_has(numpy):
-    """32 in NumPy 1, and 64 in NumPy 2."""
+    """NumPy 1 has at most 32 axes, NumPy 2 has 64."""
     most = 32 if numpy.__version__ < "2" else 64
     assert p.to_numpy(capi.Foreign(shape=(1,) * 32)).ndim == 32
     foreign = capi.Foreign(shape=(1,) * 64)
@@ -137,8 +137,8 @@ def test_more_axes_than_numpy_has(numpy):
 
 
 @pytest.mark.parametrize("device", [(2, 1), (10, 0), (8, 0)])
-def test_memory_that_the_processor_cannot_read(numpy, device):
-    """ERR-01: the error says where it is, and what to call."""
+def test_memory_that_the_cpu_cannot_read(numpy, device):
+    """ERR-01: the error names the device, and what to call."""
     foreign = capi.Foreign(device=device)
     with pytest.raises(TypeError, match=r'is on \w+:\d.*`numpy.from_dlpack\(x, device="cpu"\)`.*torch.from_dlpack'):
         p.to_numpy(foreign)
@@ -146,8 +146,8 @@ def test_memory_that_the_processor_cannot_read(numpy, device):
     assert foreign.deleted == 1
 
 
-def test_a_base_that_nobody_consumes(numpy):
-    """CAP-22: what keeps the memory of an array is no tensor for others to take."""
+def test_the_base_of_an_array_is_no_tensor(numpy):
+    """CAP-22: the object that keeps the memory of an array is not a tensor that can be imported."""
     array = p.computed()
     assert type(array.base).__name__ == "Value"
     with pytest.raises(AttributeError, match="Value.* is no array"):
@@ -155,7 +155,7 @@ def test_a_base_that_nobody_consumes(numpy):
 
 
 def test_the_object_behind_an_array(numpy):
-    """It holds the value, and nobody can make another one or derive from its class."""
+    """It keeps the value; its class can neither be instantiated nor subclassed."""
     before = p.alive()
     array, address = p.ramp(8)
     base = array.base
@@ -174,7 +174,7 @@ def test_the_object_behind_an_array(numpy):
 
 
 def test_an_array_over_a_value_that_holds_its_items(numpy):
-    """At the alignment of its type, however many there are."""
+    """The items are aligned as their type requires, for any number of arrays."""
     before = p.alive()
     arrays = [p.inline(False) for _ in range(100)]
     for array in arrays:
@@ -188,7 +188,7 @@ def test_an_array_over_a_value_that_holds_its_items(numpy):
 
 
 def test_a_value_behind_an_array_that_panics_in_drop(numpy, capfd):
-    """ERR-06, CAP-17: the panic goes no further, and an exception that is pending stays."""
+    """ERR-06, CAP-17: the panic is not propagated, and a pending exception stays."""
     p.inline(True)
     with pytest.raises(ZeroDivisionError):
         _ = [p.inline(True), 1 / 0]
@@ -219,8 +219,8 @@ assert p.alive() == 0
     )
 
 
-def test_numpy_is_imported_where_nobody_has(script, numpy):
-    """A module may be the first to want it."""
+def test_numpy_is_imported_if_it_is_not(script, numpy):
+    """The module imports NumPy if it is not imported yet."""
     script(
         """
 import sys

@@ -31,7 +31,7 @@ def test_bytes_are_the_memory_of_the_array(thread, detached, shape):
     gc.collect()
     assert bytes(s.read()) == 2 * data
     if thread and not detached:
-        # The other thread needs the interpreter, which this one holds: the reference is given back later.
+        # The other thread needs the GIL, which this one holds, so the reference is released later.
         threading.Thread(target=s.release).start()
         while owner() is not None:
             gc.collect()
@@ -57,14 +57,14 @@ def test_bytes_are_the_memory_of_torch():
 
 
 def test_a_container_keeps_writers_out():
-    """The lease lives as long as the last handle, however many handles the container has."""
+    """The lease lives as long as the last of several handles on the container."""
     array = np.array([3.0, 1.0, 2.0])
     s.keep(array)
     s.keep(array)
     refused = []
 
     def sort():
-        """Another thread knows the lease only."""
+        """Another thread is blocked only by the lease."""
         with pytest.raises(TypeError, match="shares no memory"):
             p.views.sort(array)
         refused.append(True)
@@ -87,7 +87,7 @@ def test_what_is_no_slice_is_refused():
         with pytest.raises(BufferError, match=text):
             s.keep(refused)
         assert (sys.getrefcount(refused), sys.getrefcount(array)) == counts
-    # Nothing is left of a refused slice: a writer gets the array.
+    # A refused slice leaves no lease: the array can be written.
     p.views.sort(array)
 
 
@@ -103,7 +103,7 @@ def test_a_copy_needs_no_promise():
     assert s.copied(array[::-1]) == [2.0, 1.0, 0.0]
 
     class Telling(np.ndarray):
-        """The copy of another class is a Python object that its hooks may have passed on."""
+        """The copy of a subclass is a Python object that its hooks may have passed on."""
 
     with pytest.raises(BufferError, match="others may write"):
         s.copied(array.view(Telling))
@@ -120,12 +120,12 @@ arrays = [np.arange(float(n)) for n in range(1, 100)]
 @pytest.mark.parametrize("keep", ["keep", "keep_by_thread"])
 @pytest.mark.parametrize("code", ["", "del arrays", "os._exit(0)", "arrays.append(arrays)"])
 def test_containers_at_the_end(script, keep, code):
-    """CAP-14: a static of Rust is never dropped, and one of a thread after the interpreter."""
+    """CAP-14: a Rust static is never dropped, and a thread-local one after the interpreter is gone."""
     script(KEEP + f"for array in arrays: p.slices.{keep}(array)\n{code}")
 
 
 def test_containers_of_threads_that_end(script):
-    """A thread without the interpreter drops its containers."""
+    """A thread that is not attached drops its containers when it ends."""
     ended = script(
         KEEP
         + """
@@ -147,7 +147,7 @@ print(sum(owner() is not None for owner in owners))
 
 @pytest.mark.parametrize("first", [0, 300, 3000])
 def test_a_thread_drops_slices_while_the_interpreter_ends(script, first):
-    """CAP-13, CAP-14, faults 34, 37: from before the end until after it."""
+    """CAP-13, CAP-14, faults 34, 37: slices are dropped before, during and after the exit of the interpreter."""
     script(
         f"""
 import dlpack_probe as p
@@ -159,7 +159,7 @@ p.release_views_later({first}, 20)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_a_child_has_the_containers_of_its_parent(script):
-    """CAP-13: it reads them and drops them; then its leases are free, and those of the parent are not."""
+    """CAP-13: a child reads and drops its copies; then its leases are free, and those of the parent are not."""
     ended = script(
         KEEP
         + """

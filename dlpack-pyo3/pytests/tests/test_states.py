@@ -9,19 +9,19 @@ MASKED = "found a masked array, whose mask would be lost; pass x.filled"
 
 
 class Closed(p.Open):
-    """A Python class that inherits our exchange table, and exports nothing."""
+    """A Python class that inherits our exchange table, and whose `__dlpack__` exports nothing."""
 
     def __dlpack__(self, **_):
         raise BufferError("closed")
 
 
 def words(error):
-    """With the notes, in which PyO3 names the argument where Python has notes."""
+    """The text of an error with its notes, where PyO3 names the argument on Pythons with notes."""
     return " ".join([str(error), *getattr(error, "__notes__", [])])
 
 
 def imports(array):
-    """Every way from an object to a tensor."""
+    """Each function that imports an object."""
     yield lambda: p.take(array)
     yield lambda: p.first(array)
     yield lambda: p.Tensor.from_dlpack(array)
@@ -34,7 +34,7 @@ def imports(array):
 
 
 class TestOverrides:
-    """A subclass that defines `__dlpack__`, but no exchange table, is asked by its method."""
+    """The method of a subclass that defines `__dlpack__`, but no exchange table, is called."""
 
     def test_a_method_that_raises_is_not_passed_over(self):
         array = Closed([1.0, 2.0])
@@ -90,7 +90,7 @@ class TestOverrides:
         assert p.take(Table([1.0])).tolist() == [1.0]
 
     def test_many_classes(self):
-        """More than the import remembers, each with a method of its own."""
+        """More classes than the import caches, each with its own method."""
         classes = [
             type(f"Class{index}", (p.Open,), {
                 "__dlpack_c_exchange_api__": p.Open.__dlpack_c_exchange_api__,
@@ -114,7 +114,7 @@ class TestOverrides:
 
 
 class TestMasked:
-    """`numpy.ma.MaskedArray` inherits all exports of the array without its mask."""
+    """`numpy.ma.MaskedArray` inherits all exports of the array, without its mask."""
 
     @pytest.fixture(params=["masked", "without a mask", "subclass"])
     def array(self, request, numpy):
@@ -133,7 +133,7 @@ class TestMasked:
             with pytest.raises(TypeError, match=f"expected an array.*{MASKED}") as error:
                 call(array)
             name = "tensor" if call is p.first else "array"
-            # PyO3 adds it as a note, which exceptions have from Python 3.11 on.
+            # PyO3 adds the name as a note. Exceptions have notes from Python 3.11 on.
             assert f"'{name}'" in words(error.value) or sys.version_info < (3, 11)
 
     def test_the_fix_works(self, array):
@@ -143,8 +143,8 @@ class TestMasked:
         assert p.states.real(numpy.array([1.0, 2.0], "f4").view(numpy.recarray)) == [1.0, 2.0]
 
 
-# A library of the name of PyTorch, whose tensors are ours: its class has our exchange table, which looks at none of the
-# states, as PyTorch's does.
+# A library with the name of PyTorch, whose tensors are ours: its class has our exchange table, which ignores these states, as
+# PyTorch's does.
 FAKE = """
 import sys, types
 import dlpack_probe as p
@@ -171,7 +171,7 @@ torch.Tensor = Tensor
 
 
 class TestLibraries:
-    """The parts that need neither PyTorch nor PaddlePaddle. `cargo xtask consumers` asks the libraries themselves."""
+    """The parts that need neither PyTorch nor PaddlePaddle. `cargo xtask consumers` tests the libraries themselves."""
 
     def test_bits_and_gradients_are_refused(self, script):
         script(
@@ -179,7 +179,7 @@ class TestLibraries:
             + """
 for cls in (Tensor, Parameter):
     assert p.take(cls([1.0])).tolist() == [1.0]
-    # The data type is real, so nobody asks for the conjugate bit.
+    # The data type is real, so the conjugate bit is not queried.
     assert calls == ["neg", "grad"], calls
     calls.clear()
     for state, fix in [("neg", "resolve_neg"), ("grad", "detach")]:
@@ -195,7 +195,7 @@ for cls in (Tensor, Parameter):
                 call(array)
     assert "method" not in calls
     array = cls([1.0])
-    # By the method the data type is not known before.
+    # Before a call of the method the data type is unknown.
     array.conj = True
     with pytest.raises(BufferError, match="resolve_conj"):
         p.Tensor.from_dlpack(array, copy=True)

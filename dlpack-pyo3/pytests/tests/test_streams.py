@@ -1,4 +1,4 @@
-"""Memory of GPUs: whose work waits for whose, before a tensor is read and after (STC, STR), on a driver that notices."""
+"""Memory of GPUs: which work is ordered before and after the reads of a tensor (STC, STR), on a driver that reports races."""
 
 import ctypes as c
 import gc
@@ -23,7 +23,7 @@ BYTES = 16
 
 @pytest.fixture(autouse=True)
 def world():
-    """A world of two devices; what goes wrong in it is a failure, unless the test took it as `sim.faults()`."""
+    """A simulator with two devices. A fault fails the test, unless it reads it by `sim.faults()`."""
     p.collect_in_background(False)
     sim.reset(2)
     yield
@@ -48,8 +48,8 @@ def cuda():
 
 
 def race(expected):
-    """That there is one fault, which is this; after it the world is new."""
-    # What waits belongs to this world.
+    """Asserts that exactly this fault occurred, and resets the simulator."""
+    # Waiting owners belong to this world.
     p.collect()
     found = sim.faults()
     assert len(found) == 1 and expected in found[0], found
@@ -77,16 +77,16 @@ def place(request):
 
 @pytest.fixture(params=HOST_READS, ids=str)
 def readable(request):
-    """The same for memory that the processor can read."""
+    """An API and one of its kinds of memory that the CPU can read."""
     name, kind = request.param
     return sim.Gpu(name), kind
 
 
-# -- what the numbers mean --------------------------------------------------------------------------
+# -- the meaning of stream numbers --------------------------------------------------------------------
 
 
 def test_refused_streams(place):
-    """STC-06, STC-07, STC-16, STR-03, STR-06, ERR-04, ERR-11, fault 83: numbers that name no stream, and no call is made of the driver."""
+    """STC-06, STC-07, STC-16, STR-03, STR-06, ERR-04, ERR-11, fault 83: numbers that name no stream are refused without a driver call."""
     gpu, kind = place
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     held = capi.references(owner)
@@ -102,7 +102,7 @@ def test_refused_streams(place):
 
 
 def test_streams_of_a_wrong_type(place):
-    """STC-13, ERR-03: what is no integer is a TypeError, a bool too, and no call is made of the driver."""
+    """STC-13, ERR-03: a stream that is no integer, also a bool, is a TypeError without a driver call."""
     gpu, kind = place
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     sim.forget_calls()
@@ -114,7 +114,7 @@ def test_streams_of_a_wrong_type(place):
 
 
 def test_streams_for_the_processor(place):
-    """DEV-09, ERR-04: with dl_device=(1, 0) no stream is named, and no call is made of the driver."""
+    """DEV-09, ERR-04: with dl_device=(1, 0) a stream is refused without a driver call."""
     gpu, kind = place
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     named = [-1, 0, 1, 2, gpu.stream()]
@@ -127,7 +127,7 @@ def test_streams_for_the_processor(place):
 
 
 def test_integers_of_other_types(gpu):
-    """STC-04, STR-04: whatever passes for an integer is one."""
+    """STC-04, STR-04: any object with `__index__` is accepted as a stream."""
 
     class Index:
         def __init__(self, number):
@@ -149,11 +149,12 @@ def test_integers_of_other_types(gpu):
 @pytest.mark.parametrize("cls", [p.Queued, p.Hasty, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("request_", [NEW, {}, {"copy": False, **NEW}], ids=["versioned", "legacy", "no copy"])
 def test_the_consumer_reads_behind_the_producer(gpu, cls, request_):
-    """STC-01, STC-02, STC-03, STC-04, STC-08, STR-01, STR-02, STR-04, STR-08, fault 84: whatever stream the consumer names."""
+    """STC-01, STC-02, STC-03, STC-04, STC-08, STR-01, STR-02, STR-04, STR-08, fault 84: the consumer's stream waits for the
+    producer, whatever stream it names."""
     for number, stream in consumers(gpu):
         for producer in [gpu.stream(), gpu.stream(sim.BLOCKING), 0]:
             if cls is p.Unsaid:
-                # Nothing is said, so the default stream is meant.
+                # The class names no stream, so it means the default stream.
                 producer = 0
             owner = gpu.written(cls, producer)
             seen = capi.consume(owner.__dlpack__(stream=number, **request_))
@@ -166,7 +167,7 @@ def test_the_consumer_reads_behind_the_producer(gpu, cls, request_):
 
 
 def test_a_consumer_that_names_no_order(gpu):
-    """STC-05, STR-05: -1 makes no call of the driver; the test above would fail without the order that others get."""
+    """STC-05, STR-05: -1 makes no driver call; the test above would fail without the order that other numbers cause."""
     producer, consumer = gpu.stream(), gpu.stream()
     owner = gpu.written(p.Queued, producer)
     sim.forget_calls()
@@ -181,7 +182,7 @@ def test_a_consumer_that_names_no_order(gpu):
 
 
 def test_equal_streams(gpu):
-    """STC-08, STR-08: for work on the producer's own stream nothing has to be done; it is asked only whether it captures."""
+    """STC-08, STR-08: the producer's own stream needs no order; core only queries whether it captures."""
     stream = gpu.stream()
     same = [(stream, stream), (0, None), (0, gpu.default)]
     if gpu.cuda:
@@ -199,7 +200,7 @@ def test_equal_streams(gpu):
 
 
 def test_the_host_is_not_stopped(gpu):
-    """STC-08: the consumer's stream waits on the device; only who reads on the host is kept waiting."""
+    """STC-08: the consumer's stream waits on the device; the host waits only if it reads."""
     owner = gpu.written(p.Queued, gpu.stream())
     sim.forget_calls()
     seen = capi.export(owner, stream=gpu.stream())
@@ -208,8 +209,8 @@ def test_the_host_is_not_stopped(gpu):
     seen.release()
 
 
-def test_the_processor_reads_at_once(readable):
-    """STC-15, STC-01: memory that the processor can read is ready when nobody names a stream."""
+def test_host_readable_memory_is_complete(readable):
+    """STC-15, STC-01: memory that the CPU can read is complete if the consumer names no stream."""
     gpu, kind = readable
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     seen = capi.export(owner)
@@ -218,7 +219,7 @@ def test_the_processor_reads_at_once(readable):
     assert sim.faults() == []
     seen.release()
     del owner
-    # The same without order.
+    # Without order.
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     seen = capi.export(owner, stream=-1)
     sim.host(seen.data, BYTES)
@@ -230,7 +231,7 @@ def test_the_processor_reads_at_once(readable):
 
 
 def test_numpy_reads_at_once(readable, numpy):
-    """STC-15, DEV-15, DEV-10: it takes memory of the host without a stream, and looks."""
+    """STC-15, DEV-15, DEV-10: NumPy imports host memory without a stream, and reads it at once."""
     gpu, kind = readable
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     try:
@@ -245,7 +246,7 @@ def test_numpy_reads_at_once(readable, numpy):
 
 
 def test_memory_of_the_host_on_a_stream(place):
-    """STC-04, STC-15: pinned and managed memory is read on streams too."""
+    """STC-04, STC-15: pinned and managed memory is read on streams, too."""
     gpu, kind = place
     for number, stream in consumers(gpu):
         owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
@@ -258,7 +259,7 @@ def test_memory_of_the_host_on_a_stream(place):
 
 
 def test_asking_for_the_device(place):
-    """DEV-20: it neither orders nor waits: no call is made of the driver."""
+    """DEV-20: `__dlpack_device__` makes no driver call."""
     gpu, kind = place
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     sim.forget_calls()
@@ -268,7 +269,7 @@ def test_asking_for_the_device(place):
 
 
 def test_an_empty_tensor(gpu):
-    """LAY-05, STC-08: without elements there is nothing to wait for."""
+    """LAY-05, STC-08: a tensor without elements needs no order."""
     sim.forget_calls()
     for stream in [None, gpu.default, -1]:
         seen = capi.export(p.Queued(0, 0, gpu.device, gpu.stream()), stream=stream)
@@ -279,7 +280,7 @@ def test_an_empty_tensor(gpu):
 
 @pytest.mark.parametrize("entry", ["EventRecord", "StreamWaitEvent", "StreamIsCapturing"])
 def test_a_driver_that_fails(gpu, entry):
-    """ERR-01, ERR-11: a call that fails is a BufferError that names it, and nothing is left behind."""
+    """ERR-01, ERR-11: a failed driver call is a BufferError that names it, and nothing leaks."""
     owner = gpu.written(p.Queued, gpu.stream())
     held = capi.references(owner)
     name = ("cu" if gpu.cuda else "hip") + entry
@@ -297,12 +298,12 @@ def test_a_driver_that_fails(gpu, entry):
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("gil", [True, False])
 def test_the_memory_is_freed_behind_the_consumer(gpu, cls, gil):
-    """STC-09, CAP-13, fault 18: the deleter may be called while the consumer's kernels run, and the free comes after them."""
+    """STC-09, CAP-13, fault 18: the deleter may be called while the consumer's kernels run; the free is ordered after them."""
     for number, stream in [*consumers(gpu), (-1, gpu.stream())]:
         producer = 0 if cls is p.Unsaid else gpu.stream()
         owner = gpu.written(cls, producer)
         if number == -1:
-            # Then the order is the consumer's affair.
+            # The class does not order the free, so the consumer must.
             gpu.synchronize()
         seen = capi.export(owner, stream=number)
         gpu.kernel(stream, seen.data, BYTES)
@@ -314,7 +315,7 @@ def test_the_memory_is_freed_behind_the_consumer(gpu, cls, gil):
 
 
 def test_the_memory_of_the_host_is_freed_behind_the_consumer(place):
-    """STC-09: where no free is put on a stream, the host waits for the consumer."""
+    """STC-09: memory that is not freed on a stream is freed after the host has waited for the consumer."""
     gpu, kind = place
     for number, stream in consumers(gpu):
         owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
@@ -328,7 +329,7 @@ def test_the_memory_of_the_host_is_freed_behind_the_consumer(place):
 
 
 def test_the_memory_is_freed_at_once(gpu):
-    """STC-09: `release = "immediate"` leaves that to the consumer, and the tests above would fail with it."""
+    """STC-09: with `release = "immediate"` the consumer must order the free; with it, the tests above would fail."""
     owner = gpu.written(p.Hasty, gpu.stream())
     consumer = gpu.stream()
     seen = capi.export(owner, stream=consumer)
@@ -341,7 +342,7 @@ def test_the_memory_is_freed_at_once(gpu):
 
 
 def test_a_driver_without_events_for_everything(cuda):
-    """STC-09: with an older driver `collect` waits on the host, but not where the default stream waits for the consumer's."""
+    """STC-09: with an older driver `collect` waits on the host, unless the default stream waits for the consumer's."""
     sim.switch("no-ctx-record-event", True)
     sim.switch("no-stream-ids", True)
     for stream, waits in [(cuda.stream(), True), (cuda.stream(sim.BLOCKING), False)]:
@@ -358,7 +359,7 @@ def test_a_driver_without_events_for_everything(cuda):
 
 
 def test_the_consumers_stream_is_gone(gpu):
-    """STC-09, STC-16: its handle is not kept, so it may be destroyed before the tensor is released."""
+    """STC-09, STC-16: the consumer's stream handle is not kept, so the stream may be destroyed before the tensor is released."""
     owner = gpu.written(p.Queued, gpu.stream())
     consumer = gpu.stream()
     seen = capi.export(owner, stream=consumer)
@@ -369,8 +370,8 @@ def test_the_consumers_stream_is_gone(gpu):
     assert sim.live(sim.ALLOCATIONS) == 0
 
 
-def test_capsules_that_nobody_takes(place):
-    """CAP-04, CAP-05: they release what they hold, in either struct."""
+def test_unconsumed_capsules_release_their_tensors(place):
+    """CAP-04, CAP-05: unconsumed capsules release their tensors, in either struct."""
     gpu, kind = place
     for request in [{}, NEW]:
         owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
@@ -381,8 +382,8 @@ def test_capsules_that_nobody_takes(place):
         assert sim.live(sim.ALLOCATIONS) == 0
 
 
-def test_who_is_current(cuda):
-    """STC-17, STR-08, fault 43: the thread's context is the same afterwards, and the work is done in that of the device."""
+def test_the_current_context_is_restored(cuda):
+    """STC-17, STR-08, fault 43: the work is done in the context of the device, and the thread's context is restored."""
     other = cuda.made("CtxCreate_v2", c.c_uint32(0), c.c_int32(1))
     for current in [0, other, cuda.context]:
         cuda.call("CtxSetCurrent", cuda.context)
@@ -401,7 +402,7 @@ def test_who_is_current(cuda):
 
 
 def test_the_current_device_of_hip():
-    """STC-17, STR-08: HIP has a current device instead."""
+    """STC-17, STR-08: HIP has a current device instead of a context."""
     gpu = sim.Gpu("rocm")
     owner = gpu.written(p.Queued, gpu.stream())
     gpu.call("SetDevice", 1)
@@ -414,7 +415,7 @@ def test_the_current_device_of_hip():
 
 @pytest.mark.parametrize("cls", [p.Queued, p.Unsaid, p.Handed], ids=lambda cls: cls.__name__)
 def test_threads_without_a_context(gpu, cls):
-    """CAP-13, STC-17, fault 43: a tensor may die on a thread that has never seen Python or the driver."""
+    """CAP-13, STC-17, fault 43: a tensor may be released on a thread that has used neither Python nor the driver."""
     owner = gpu.written(cls, 0 if cls is p.Unsaid else gpu.stream())
     gpu.synchronize()
     seen = capi.export(owner, stream=gpu.stream())
@@ -427,7 +428,7 @@ def test_threads_without_a_context(gpu, cls):
 
 
 def test_several_tensors_of_an_object(gpu):
-    """STC-08, STC-09: an attribute is a tensor with its stream, behind which the consumer reads, and frees."""
+    """STC-08, STC-09: the tensor of an attribute has its own stream, after which the consumer reads and the memory is freed."""
     for number, stream in consumers(gpu):
         owner = gpu.written(p.Pair, gpu.stream())
         sim.forget_calls()
@@ -447,8 +448,8 @@ def test_several_tensors_of_an_object(gpu):
 
 
 def test_many_threads(gpu):
-    """CAP-13, STC-17, fault 33: exports and releases of one object from eight threads, each with streams of its own."""
-    # What one thread waited for, another one knows by the lock of core's list.
+    """CAP-13, STC-17, fault 33: exports and releases of one object on eight threads, each with its own streams."""
+    # The lock of core's list synchronizes the threads, which the simulator cannot know.
     sim.switch("hand-over", True)
     owner = gpu.written(p.Queued, gpu.stream())
     held = capi.references(owner)
@@ -479,8 +480,8 @@ def test_many_threads(gpu):
     assert sim.faults() == []
 
 
-def test_what_cannot_be_freed_is_freed_later(gpu):
-    """ERR-11, CAP-13: where the driver fails the memory is kept, and tried again when there is next something to do."""
+def test_memory_that_cannot_be_freed_is_freed_later(gpu):
+    """ERR-11, CAP-13: if the driver fails the memory is kept, and the free is retried by the next operation."""
     owner = gpu.written(p.Queued, gpu.stream())
     seen = capi.export(owner, stream=gpu.stream())
     del owner
@@ -497,7 +498,7 @@ def test_what_cannot_be_freed_is_freed_later(gpu):
 
 @pytest.mark.parametrize("mode", [sim.GLOBAL, sim.THREAD_LOCAL, sim.RELAXED])
 def test_a_consumer_that_captures(gpu, mode):
-    """STC-08, fault 85: nothing from outside enters a graph; the memory stays for as long as the graph may be launched."""
+    """STC-08, fault 85: outside work does not enter a graph; the memory is kept as long as the graph can be launched."""
     owner = gpu.written(p.Queued, gpu.stream())
     consumer = gpu.stream()
     gpu.begin_capture(consumer, mode)
@@ -516,8 +517,8 @@ def test_a_consumer_that_captures(gpu, mode):
     assert sim.live(sim.ALLOCATIONS) == 0
 
 
-def test_a_graph_of_a_driver_that_cannot_tell_when_it_is_gone(gpu):
-    """CAP-13: the memory stays until somebody says so."""
+def test_a_graph_without_user_objects(gpu):
+    """CAP-13: the memory is kept until `release_captured` is called."""
     owner, consumer = gpu.written(p.Queued, gpu.stream()), gpu.stream()
     gpu.begin_capture(consumer)
     sim.switch("no-user-objects", True)
@@ -530,7 +531,7 @@ def test_a_graph_of_a_driver_that_cannot_tell_when_it_is_gone(gpu):
 
 
 def test_collecting(cuda):
-    """What waits for its consumer is freed on request; another thread runs while the host waits, where it has to."""
+    """Waiting memory is freed on request; if the host must wait, other threads run."""
     for old in [False, True]:
         for switch in ["no-ctx-record-event", "no-stream-ids"]:
             sim.switch(switch, old)
@@ -544,12 +545,12 @@ def test_collecting(cuda):
         assert sim.lib.sim_live(sim.ALLOCATIONS) == 0
 
 
-def test_a_thread_collects(cuda):
-    """Nobody exports any more, and nobody asks: what waits for an event is freed all the same."""
+def test_the_collector_frees_memory(cuda):
+    """No thread exports or collects any more: memory that waits for an event is freed by the collector."""
     sim.switch("hand-over", True)
     stream = cuda.stream()
     for _ in range(2):
-        # The second export records what the first one waits for.
+        # The second export records the stream for which the first memory waits.
         capi.export(cuda.written(p.Queued, cuda.stream()), stream=stream).release()
     assert sim.lib.sim_live(sim.ALLOCATIONS) == 2
     p.collect_in_background(True)
@@ -562,7 +563,7 @@ def test_a_thread_collects(cuda):
 
 
 def test_collecting_while_it_is_in_use(cuda):
-    """Nobody waits: it says how many there are."""
+    """`collect` does not wait: it returns how many owners are left."""
     sim.switch("slow", True)
     stream = cuda.stream()
     for _ in range(3):
@@ -573,7 +574,8 @@ def test_collecting_while_it_is_in_use(cuda):
 
 
 def test_a_producer_that_captures(gpu):
-    """STC-08, DEV-09, ERR-11, fault 85: its stream's work is not done before the graph is launched, so it is refused; the capture goes on."""
+    """STC-08, DEV-09, ERR-11, fault 85: captured work is done only when the graph is launched, so an export is refused; the capture
+    continues."""
     producer = gpu.stream()
     owner = gpu.written(p.Queued, producer)
     gpu.begin_capture(producer)
@@ -586,7 +588,7 @@ def test_a_producer_that_captures(gpu):
 
 
 def gpu_address(owner):
-    """Where its memory is."""
+    """The address of the object's memory."""
     seen = capi.Exchange(type(owner)).from_object(owner)
     address = seen.data
     seen.release()
@@ -594,7 +596,7 @@ def gpu_address(owner):
 
 
 def test_two_captures(gpu):
-    """STC-08, ERR-11: neither may wait for the other, and both go on."""
+    """STC-08, ERR-11: neither capture may wait for the other, and both continue."""
     producer, consumer = gpu.stream(), gpu.stream()
     owner = gpu.written(p.Queued, producer)
     gpu.begin_capture(producer)
@@ -619,7 +621,7 @@ WAITS = {
 
 
 def other_threads_work():
-    """What needs the interpreter, and without a GIL every other thread to stop for a moment."""
+    """Code that needs the interpreter, and that without a GIL stops every other thread for a moment."""
     gc.collect()
     assert sum(range(1000)) == 499500
 
@@ -627,7 +629,7 @@ def other_threads_work():
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed, p.Wrapped], ids=lambda cls: cls.__name__)
 def test_other_threads_go_on_while_a_consumer_is_served(cuda, wait, cls):
-    """DEV-09, STC-08: whoever waits for the device has let go of the interpreter."""
+    """DEV-09, STC-08: a thread that waits for the device has released the GIL."""
     owner = cuda.written(cls, cuda.stream(), kind=sim.CUDA_MANAGED)
     with sim.Held(other_threads_work) as held:
         got = WAITS[wait](owner)
@@ -638,7 +640,7 @@ def test_other_threads_go_on_while_a_consumer_is_served(cuda, wait, cls):
 
 @pytest.mark.parametrize("request_", [{"dl_device": (1, 0)}, {"dl_device": (1, 0), "copy": True}], ids=["moved", "copied"])
 def test_other_threads_go_on_while_data_comes_to_the_processor(gpu, request_):
-    """DEV-09: the wait for a copy."""
+    """DEV-09: a thread that waits for a copy has released the GIL."""
     owner = gpu.written(p.Queued, gpu.stream())
     with sim.Held(other_threads_work) as held:
         seen = capi.export(owner, **request_)
@@ -648,7 +650,7 @@ def test_other_threads_go_on_while_data_comes_to_the_processor(gpu, request_):
 
 
 def release_from(way, owner):
-    """Makes what waits for the device when it is called."""
+    """A function that releases device memory in one of several ways."""
     if way == "capsule":
         box = [owner.__dlpack__(stream=-1, **NEW)]
         return box.clear
@@ -665,8 +667,8 @@ def release_from(way, owner):
 
 @pytest.mark.parametrize("way", ["capsule", "legacy capsule", "deleter", "deleter, not attached", "foreign thread"])
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed], ids=lambda cls: cls.__name__)
-def test_nobody_waits_while_memory_is_released(cuda, way, cls):
-    """CAP-13: the deleter waits for nobody, and makes no call of the driver."""
+def test_no_thread_waits_while_memory_is_released(cuda, way, cls):
+    """CAP-13: the deleter neither waits nor calls the driver."""
     owner = cuda.written(cls, cuda.stream(), kind=sim.CUDA_MANAGED)
     release = release_from(way, owner)
     del owner
@@ -678,8 +680,8 @@ def test_nobody_waits_while_memory_is_released(cuda, way, cls):
 
 
 @pytest.mark.parametrize("way", ["capsule", "legacy capsule", "deleter", "deleter, not attached", "foreign thread"])
-def test_waits_of_code_that_let_go_itself(cuda, way):
-    """CAP-13, own faults 8: code of the user's that we call lets go of the interpreter, and then waits."""
+def test_waits_of_user_code_that_released_the_gil(cuda, way):
+    """CAP-13, own faults 8: user code that we call releases the GIL, and then waits."""
     owner = cuda.written(p.Patient, cuda.stream(), kind=sim.CUDA_MANAGED)
     with sim.Held(other_threads_work) as held:
         release = release_from(way, owner)
@@ -692,15 +694,15 @@ def test_waits_of_code_that_let_go_itself(cuda, way):
 
 @pytest.mark.parametrize("version", [{}, NEW], ids=["legacy", "versioned"])
 def test_a_wait_while_an_exception_is_pending(cuda, version):
-    """CAP-16: the exception that was on its way arrives, and no other."""
+    """CAP-16: the exception that was pending is raised, and no other."""
     owner = cuda.written(p.Queued, cuda.stream(), kind=sim.CUDA_MANAGED)
     with pytest.raises(ZeroDivisionError):
-        # The tuple is never made, and drops what was to go into it.
+        # The tuple is never made, and its finished items are dropped.
         _ = (owner.__dlpack__(stream=-1, **version), 1 // 0)
 
 
 def test_the_object_stays_borrowed_while_the_host_waits(cuda):
-    """CAP-18, STC-08: nobody frees the memory under a wait, though every other reference goes."""
+    """CAP-18, STC-08: the memory is not freed during a wait, although every other reference is dropped."""
     owners = [cuda.written(p.Queued, cuda.stream(), kind=sim.CUDA_MANAGED)]
     with sim.Held(owners.clear) as held:
         capsule = owners[0].__dlpack__(**NEW)
@@ -712,7 +714,7 @@ def test_the_object_stays_borrowed_while_the_host_waits(cuda):
 
 @pytest.mark.skipif(not capi.CALLS_AT_EXIT, reason="the C library calls nothing with an argument")
 def test_after_the_interpreter(script):
-    """CAP-14: the deleter waits for the device as ever, and calls nothing of Python."""
+    """CAP-14: after Python is gone, the deleter waits for the device, and calls no Python function."""
     script(
         """
 import dlpack_probe as p, capi, simulator as sim
@@ -729,7 +731,7 @@ for cls in [p.Queued, p.Handed, p.Hasty]:
 
 
 def test_a_thread_that_waits_when_the_interpreter_ends(script):
-    """CAP-14: it is halted when it comes back, and the process ends."""
+    """CAP-14: the waiting thread is halted when it returns, and the process exits."""
     script(
         """
 import threading, time
@@ -744,7 +746,7 @@ while not sim.lib.sim_holding():
 class Late:
     def __del__(self, release=sim.lib.sim_release, sleep=time.sleep):
         release()
-        # So that the thread gets there first.
+        # Lets the thread continue first.
         sleep(0.1)
 
 import sys
@@ -754,8 +756,8 @@ sys.late = Late()
 
 
 @pytest.mark.skipif(not capi.CALLS_AT_EXIT, reason="the C library calls nothing with an argument")
-def test_what_waits_when_the_interpreter_ends(script):
-    """CAP-14: nobody looks after it any more; and whoever does, without Python, drops no object of Python's."""
+def test_memory_that_waits_when_the_interpreter_exits(script):
+    """CAP-14: waiting objects are not collected at exit. A call of the collector after Python is gone drops no Python object."""
     script(
         """
 import dlpack_probe as p, capi, simulator as sim
@@ -769,8 +771,8 @@ capi.at_exit(p.collector(), 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
-def test_what_waits_in_a_forked_child(script):
-    """A child can use no driver: it frees nothing, and ends like any other."""
+def test_memory_that_waits_in_a_forked_child(script):
+    """A child cannot use the driver: it frees nothing, and exits normally."""
     script(
         """
 import os
@@ -789,14 +791,14 @@ assert os.waitpid(child, 0)[1] == 0
 later.release()
 assert p.collect() == 0 and sim.live(sim.ALLOCATIONS) == 0
 """,
-        # The collector is a second thread, of which CPython warns from 3.12 on.
+        # The collector is a second thread, about which CPython warns from 3.12 on.
         PYTHONWARNINGS="ignore::DeprecationWarning",
     )
 
 
 @pytest.mark.parametrize("name", ["cuda", "rocm"])
 def test_other_threads_go_on_while_the_driver_is_first_used(script, name):
-    """STC-08: that takes long, as a context may have to be made."""
+    """STC-08: the first use of the driver takes long, because it may make a context; other threads run."""
     script(
         f"""
 import dlpack_probe as p, capi, simulator as sim
@@ -815,7 +817,7 @@ assert held.went_on
 @pytest.mark.parametrize("request_", [{}, {"copy": True}, {"copy": None}])
 @pytest.mark.parametrize("version", [{}, NEW], ids=["legacy", "versioned"])
 def test_copies_to_the_processor(gpu, request_, version):
-    """DEV-07, DEV-09, CPY-08: the values are there when the call returns, in memory of the host."""
+    """DEV-07, DEV-09, CPY-08: the values are complete when the call returns, in host memory."""
     owner = gpu.written(p.Queued, gpu.stream())
     sim.forget_calls()
     seen = capi.consume(owner.__dlpack__(dl_device=(1, 0), **request_, **version))
@@ -825,7 +827,7 @@ def test_copies_to_the_processor(gpu, request_, version):
     assert seen.data % 256 == 0
     if version:
         assert seen.flags == capi.IS_COPIED
-    # Nothing is kept of the device.
+    # Nothing on the device is kept.
     del owner
     assert sim.live(sim.ALLOCATIONS) == 0
     seen.release()
@@ -844,7 +846,7 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("layout, values", LAYOUTS)
 def test_copies_of_any_layout(gpu, layout, values):
-    """CPY-14, DEV-09: to the processor in row-major order, on the device as they lie."""
+    """CPY-14, DEV-09: row-major on the CPU, with the same strides on the device."""
     owner = gpu.written(p.Queued, gpu.stream(), **layout)
     seen = capi.export(owner, dl_device=(1, 0))
     assert seen.floats() == values
@@ -861,7 +863,7 @@ def test_copies_of_any_layout(gpu, layout, values):
 
 
 def test_copies_on_the_device(gpu):
-    """CPY-08, CPY-06, DEV-04: made on the consumer's stream, behind the producer's work."""
+    """CPY-08, CPY-06, DEV-04: copied on the consumer's stream, after the producer's work."""
     for number, stream in consumers(gpu):
         owner = gpu.written(p.Queued, gpu.stream())
         address = gpu_address(owner)
@@ -877,7 +879,7 @@ def test_copies_on_the_device(gpu):
 
 
 def test_read_only_memory_of_a_device_for_old_consumers(gpu):
-    """NEG-03, CPY-09, CPY-08: the legacy struct cannot say read-only, so they get a copy, on the device and on their stream."""
+    """NEG-03, CPY-09, CPY-08: the legacy struct has no read-only flag, so its consumers get a copy on the device, on their stream."""
     for number, stream in consumers(gpu):
         owner = gpu.written(p.Sealed, gpu.stream())
         seen = capi.consume(owner.__dlpack__(stream=number))
@@ -894,7 +896,7 @@ def test_read_only_memory_of_a_device_for_old_consumers(gpu):
 
 
 def test_forbidden_copies(gpu):
-    """DEV-08, CPY-02: copy=False where one is needed; no call is made of the driver."""
+    """DEV-08, CPY-02: copy=False is refused if a copy is needed, without a driver call."""
     owner = gpu.written(p.Queued, gpu.stream())
     sim.forget_calls()
     for device in [(1, 0), (gpu.device[0], 1)]:
@@ -914,7 +916,7 @@ def test_memory_does_not_change_its_device(gpu):
 
 
 def test_memory_of_the_host_for_the_processor(readable):
-    """DEV-10, DEV-09: pinned memory is the processor's already, and is not copied; the host waits for the producer."""
+    """DEV-10, DEV-09: pinned memory is readable by the CPU and not copied; the host waits for the producer."""
     gpu, kind = readable
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     seen = capi.export(owner, dl_device=(1, 0))
@@ -931,8 +933,8 @@ def test_memory_of_the_host_for_the_processor(readable):
 
 
 @pytest.mark.parametrize("pools", [True, False])
-def test_a_copy_that_memory_has_no_room_for(gpu, pools):
-    """ERR-05, ERR-01: of the device: BufferError or MemoryError, and nothing is kept."""
+def test_a_copy_that_cannot_be_allocated(gpu, pools):
+    """ERR-05, ERR-01: a copy that cannot be allocated on the device is a BufferError or MemoryError, and nothing is kept."""
     owner = gpu.written(p.Queued, gpu.stream())
     held = capi.references(owner)
     sim.switch("no-memory-pools", not pools)
@@ -953,7 +955,7 @@ def work_stream(device):
 
 
 def test_the_table_orders_nothing(place):
-    """XAP-10: no function of it makes a call of the driver."""
+    """XAP-10: no function of the table calls the driver."""
     gpu, kind = place
     table = capi.Exchange(p.Queued)
     for cls in [p.Queued, p.Unsaid, p.Hasty, p.Handed, p.Wrapped]:
@@ -969,7 +971,8 @@ def test_the_table_orders_nothing(place):
 
 
 def test_the_stream_of_the_last_export(gpu):
-    """XAP-25, XAP-10, XAP-26: the stream of what the table handed out last, while that lives; on this thread."""
+    """XAP-25, XAP-10, XAP-26: the current stream is that of the last tensor which the table exported on this thread, while that
+    tensor lives."""
     table = capi.Exchange(p.Queued)
     assert work_stream(gpu.device) is None
     streams = [gpu.stream(), gpu.stream()]
@@ -991,7 +994,7 @@ def test_the_stream_of_the_last_export(gpu):
 
 
 def test_the_current_stream_of_anything_else(gpu):
-    """XAP-24, XAP-26: NULL and success, whatever is asked, and without a place for it too."""
+    """XAP-24, XAP-26: NULL and success for any other device, also without an output pointer."""
     table = capi.Exchange(p.Queued)
     owner = gpu.written(p.Queued, gpu.stream())
     gpu.synchronize()
@@ -1004,7 +1007,7 @@ def test_the_current_stream_of_anything_else(gpu):
 
 
 def test_work_on_the_current_stream(gpu):
-    """XAP-29, XAP-25: what a consumer queues there is behind the producer's work."""
+    """XAP-29, XAP-25: work that a consumer queues there is ordered after the producer's work."""
     owner = gpu.written(p.Queued, gpu.stream())
     seen = capi.Exchange(p.Queued).from_object(owner)
     gpu.kernel(work_stream(gpu.device) or 0, seen.data, BYTES)
@@ -1013,7 +1016,7 @@ def test_work_on_the_current_stream(gpu):
 
 
 def test_the_allocator(gpu):
-    """XAP-21: the memory is the processor's; a device is refused."""
+    """XAP-21: the memory is on the CPU; a device is refused."""
     prototype = capi.DLTensor(device=capi.DLDevice(*gpu.device), dtype=capi.DLDataType(2, 32, 1))
     status, said = capi.Exchange(p.Queued).allocate(prototype, c.c_void_p(), True)
     assert status == -1 and said
@@ -1023,7 +1026,7 @@ def test_the_allocator(gpu):
 
 
 class Recorder(capi.Foreign):
-    """A producer that knows some keywords only."""
+    """A producer that supports only some keywords."""
 
     def __init__(self, device, knows=("stream", "max_version", "dl_device", "copy"), **more):
         super().__init__(device=device, **more)
@@ -1041,7 +1044,7 @@ class Recorder(capi.Foreign):
     [((2, 0), 1), ((2, 1), 1), ((10, 0), 0), ((1, 0), None), ((3, 0), None), ((11, 0), None), ((13, 0), None), ((8, 0), None)],
 )
 def test_the_importer_names_the_default_stream(device, stream):
-    """STC-10, STC-11, STC-12, STC-15, STR-07: 1 on CUDA, 0 on ROCm, and nothing where there is no stream or the host reads."""
+    """STC-10, STC-11, STC-12, STC-15, STR-07: 1 on CUDA, 0 on ROCm, and no stream for devices without streams or if the host reads."""
     named = {} if stream is None else {"stream": stream}
     producer = Recorder(device)
     tensor = p.take(producer)
@@ -1058,7 +1061,7 @@ def test_the_importer_names_the_default_stream(device, stream):
 
 @pytest.mark.parametrize("device, stream", [((2, 0), 1), ((10, 0), 0)])
 def test_the_importer_asks_for_less(device, stream):
-    """NEG-14, STC-10, STC-11: the stream is the last word that is left out, since it is the oldest."""
+    """NEG-14, STC-10, STC-11: the stream is the last keyword to be omitted, because it is the oldest."""
     new, named = {"max_version": (1, 3)}, {"stream": stream}
     old = Recorder(device, ["stream"], legacy=True)
     p.take(old)
@@ -1073,11 +1076,11 @@ def test_the_importer_asks_for_less(device, stream):
 
 @pytest.mark.parametrize("device", [(2, 0), (10, 0)])
 def test_no_stream_where_the_data_goes_to_the_processor(device):
-    """DEV-09, STC-10: dl_device=(1, 0) goes without a stream, and the producer's device is not even asked."""
+    """DEV-09, STC-10: with dl_device=(1, 0) no stream is passed, and the producer's device is not queried."""
 
     class Silent(Recorder):
         def __dlpack_device__(self):
-            raise AssertionError("nobody needs to know")
+            raise AssertionError("the device is not queried")
 
     producer = Silent((1, 0))
     p.Tensor.from_dlpack(producer, device=(1, 0))
@@ -1085,7 +1088,7 @@ def test_no_stream_where_the_data_goes_to_the_processor(device):
 
 
 def test_a_producer_without_a_device():
-    """DEV-11, ERR-07: a BufferError is left to the other method; anything else arrives."""
+    """DEV-11, ERR-07: after a BufferError the other method decides; any other exception is passed on."""
 
     class Strange(Recorder):
         def __dlpack_device__(self):
@@ -1104,7 +1107,7 @@ def test_a_producer_without_a_device():
 
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
 def test_an_import_is_on_the_default_stream(gpu, cls):
-    """STC-10, STC-08, XAP-32: work there is behind the producer's, and so is what is exported again."""
+    """STC-10, STC-08, XAP-32: work on the default stream is ordered after the producer's, and so is a re-export."""
     producer = 0 if cls is p.Unsaid else gpu.stream()
     owner = gpu.written(cls, producer)
     tensor = p.take(owner)
@@ -1122,8 +1125,8 @@ def test_an_import_is_on_the_default_stream(gpu, cls):
 @pytest.mark.parametrize("cls", [p.Queued, p.Handed, p.Wrapped, p.Unsaid], ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_parts_of_an_import_are_in_order(gpu, cls, rounds):
-    """STC-08, STC-09: what is read of a part is behind the producer, and the memory is freed behind all who read, in whatever
-    order they are done."""
+    """STC-08, STC-09: reads of a slice are ordered after the producer, and the memory is freed after all reads, in whatever order
+    they finish."""
     producer = 0 if cls is p.Unsaid else gpu.stream()
     owner = gpu.written(cls, producer)
     tensors, seen = [p.take(owner)], []
@@ -1144,7 +1147,7 @@ def test_parts_of_an_import_are_in_order(gpu, cls, rounds):
 
 
 def test_an_import_leaves_nothing_behind(gpu):
-    """STC-08, XAP-32: the table is not asked for what the method puts in order, or its tensor would have to be given back."""
+    """STC-08, XAP-32: the table is not called when the method must order the work, because its tensor would have to be returned."""
     owner = gpu.written(p.Queued, 0)
     sim.forget_calls()
     tensor = p.take(owner)
@@ -1153,13 +1156,13 @@ def test_an_import_leaves_nothing_behind(gpu):
 
 
 def test_an_import_that_the_processor_reads(cuda):
-    """STC-10, STC-15: managed memory is waited for, whoever wrote it on the default stream."""
+    """STC-10, STC-15: the host waits for managed memory that was written on the default stream."""
     foreign = capi.Foreign(device=(sim.CUDA_MANAGED, 0))
     address = cuda.allocate(24, 0, sim.CUDA_MANAGED)
     c.memmove(address, c.addressof(foreign.memory), 24)
     foreign.managed.dl_tensor.data = address
     for take in [lambda: p.look(foreign), lambda: p.look(foreign.capsule())]:
-        # CuPy, for one, takes no stream for the default one, and does not wait.
+        # CuPy, for one, treats no stream as the default one, and does not wait.
         cuda.kernel(0, address, 24, write=True)
         assert take()["floats"] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
         sim.host(address, 24)
@@ -1172,7 +1175,7 @@ def test_an_import_that_the_processor_reads(cuda):
 
 
 def test_reading_an_import(place):
-    """ERR-09, STC-10: our own tensors come in with their values, where the processor can read them."""
+    """ERR-09, STC-10: our own tensors are imported with their values, if the CPU can read them."""
     gpu, kind = place
     owner = gpu.written(p.Queued, gpu.stream(), kind=kind)
     seen = p.look(owner)
@@ -1188,8 +1191,8 @@ def test_reading_an_import(place):
     gpu.synchronize()
 
 
-def test_bringing_an_import_here(gpu):
-    """DEV-07, DEV-09, CPY-08: `Tensor.from_dlpack(.., device=(1, 0))`, and copies by us where the producer knows none."""
+def test_copying_an_import_to_the_cpu(gpu):
+    """DEV-07, DEV-09, CPY-08: `Tensor.from_dlpack(.., device=(1, 0))`, and copies by the importer if the producer cannot copy."""
     owner = gpu.written(p.Queued, gpu.stream())
     tensor = p.Tensor.from_dlpack(owner, device=(1, 0))
     assert p.look(tensor)["floats"] == list(VALUES)
@@ -1201,12 +1204,12 @@ def test_bringing_an_import_here(gpu):
 
 
 def test_inspecting_a_device(gpu):
-    """ERR-07: what is exported, in words."""
+    """ERR-07: `inspect` describes the export."""
     text = p.inspect(gpu.written(p.Queued, gpu.stream()))
     assert ("cuda:0" if gpu.cuda else "rocm:0") in text and "raises" not in text
 
 
-# -- drivers that are not there ---------------------------------------------------------------------
+# -- missing drivers ----------------------------------------------------------------------------------
 
 
 WITHOUT = """
@@ -1227,12 +1230,12 @@ for make in [
         assert {path!r} in str(error), error
     else:
         raise AssertionError("a driver was not needed")
-# Nothing to order, and so nothing to look for.
+# No order is needed, so the driver is not looked up.
 capi.export(queued, stream=-1).release()
 capi.export(queued, stream=0x5000).release()
 capi.export(owner, stream=None).release()
 assert owner.__dlpack_device__() == device
-# The processor's memory needs no driver.
+# Host memory needs no driver.
 assert capi.export(p.Probe([3])).floats() == [0.0, 1.0, 2.0]
 assert p.take(p.WProbe([3])).shape == (3,)
 assert capi.Exchange(p.Queued).from_object(queued).device == device
@@ -1241,7 +1244,7 @@ assert capi.Exchange(p.Queued).from_object(queued).device == device
 
 @pytest.mark.parametrize("name, device, default", [("libcuda", (2, 0), 1), ("libamdhip64", (10, 0), 0)])
 def test_no_driver(script, name, device, default):
-    """ERR-01, STC-14: BufferError with the name of the library that is needed; nothing else needs it."""
+    """ERR-01, STC-14: a BufferError with the name of the needed library; nothing else needs it."""
     path = "/nonexistent/driver.so"
     code = WITHOUT.format(device=device, name=name, said=name, path=path, default=default)
     script(code, DLPACK_LIBCUDA=path, DLPACK_LIBAMDHIP64=path)
@@ -1250,7 +1253,7 @@ def test_no_driver(script, name, device, default):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names a library of Linux")
 @pytest.mark.parametrize("name, device, default", [("libcuda", (2, 0), 1), ("libamdhip64", (10, 0), 0)])
 def test_a_library_that_is_no_driver(script, name, device, default):
-    """ERR-01, STC-14: one that is too old, or another, lacks a function; it is named."""
+    """ERR-01, STC-14: the error names the function that an old or wrong library lacks."""
     path = "libc.so.6"
     code = WITHOUT.format(device=device, name=name, said="Init", path=path, default=default)
     script(code, DLPACK_LIBCUDA=path, DLPACK_LIBAMDHIP64=path)

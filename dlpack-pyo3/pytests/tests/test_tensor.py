@@ -1,4 +1,4 @@
-"""What a `Tensor` is to Python: numbers, truth, comparison, and arrays of libraries."""
+"""A `Tensor` in Python: numbers, truth, comparison, and arrays of libraries."""
 
 import ctypes
 import operator
@@ -12,7 +12,7 @@ import capi
 import dlpack_probe as p
 import pytest
 
-# What a traceback keeps still needs its producer.
+# The traceback of a failed test may keep a tensor of this producer.
 ON_GPU = capi.Foreign(device=(2, 0))
 CASES = int(os.environ.get("DLPACK_CASES", "1500"))
 KINDS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
@@ -22,7 +22,7 @@ KINDS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 
 
 
 def test_lists_are_those_of_numpy(numpy):
-    """Any type, with whatever bits, any shape and strides: the same numbers, of the same classes."""
+    """Any type, any bits, any shape and strides: the same numbers of the same classes as NumPy's."""
     dice = random.Random(2)
     for _ in range(CASES):
         dtype, shape = numpy.dtype(dice.choice(KINDS)), [dice.choice([0, 1, 2, 3]) for _ in range(dice.randrange(4))]
@@ -34,7 +34,7 @@ def test_lists_are_those_of_numpy(numpy):
         if dice.random() < 0.2:
             array = numpy.broadcast_to(array, (2, *array.shape))
         tensor = p.take(array)
-        # By text, as NaN is no number's equal.
+        # Compared as text, because NaN is not equal to itself.
         assert repr(tensor.tolist()) == repr(array.tolist()), (dtype, array.shape)
         if array.size == 1:
             assert repr(tensor.item()) == repr(array.item())
@@ -42,7 +42,7 @@ def test_lists_are_those_of_numpy(numpy):
 
 
 def test_any_byte_but_zero_is_true():
-    """A byte of a `bool` that somebody else wrote may be any; `bool(x)` and `item` agree with the list."""
+    """A `bool` that other code wrote may have any byte; `bool(x)` and `item` agree with the list."""
     tensor = p.take(memoryview(bytearray([0, 1, 2, 128, 255])).cast("?"))
     expected = [False, True, True, True, True]
     assert tensor.tolist() == expected
@@ -50,8 +50,8 @@ def test_any_byte_but_zero_is_true():
     assert [bool(part) for part in tensor] == expected
 
 
-def test_numbers_that_numpy_has_not(numpy):
-    """Wide integers, short floats and complex numbers, items of several lanes, small floats one a byte."""
+def test_numbers_that_numpy_does_not_have(numpy):
+    """Wide integers, short floats and complex numbers, items of several lanes, small floats of one a byte."""
 
     def of(data, dtype, shape=None, lanes=1, padded=False):
         tensor = p.take(p.WProbe(shape or [len(data)], dtype, lanes=lanes, padded=padded))
@@ -73,15 +73,15 @@ def test_numbers_that_numpy_has_not(numpy):
         p.take(p.Probe([4], "float4_e2m1fn")).tolist()
 
 
-def test_lists_of_memory_elsewhere():
-    """The processor cannot read it, which is said."""
+def test_lists_of_device_memory():
+    """The error says that the CPU cannot read the memory."""
     tensor = p.take(ON_GPU)
     with pytest.raises(BufferError, match="is on cuda:0, where the CPU cannot read it"):
         tensor.tolist()
 
 
 def test_one_number(numpy):
-    """`item`, `bool`, `float`, `int`, `complex` and the index of a sequence, of one element whatever its axes."""
+    """`item`, `bool`, `float`, `int`, `complex` and the index of a sequence, for one element with any number of axes."""
     one = p.take(numpy.array([[3]], "int16"))
     assert (one.item(), bool(one), float(one), int(one), complex(one)) == (3, True, 3.0, 3, 3 + 0j)
     assert type(float(one)) is float and type(int(one)) is int
@@ -100,8 +100,8 @@ def test_one_number(numpy):
         int(p.take(numpy.array(float("nan"))))
 
 
-def test_no_number_or_several(numpy):
-    """NumPy raises the same classes; the words lead to `tolist`."""
+def test_none_or_several_numbers(numpy):
+    """NumPy raises the same classes; the text names `tolist`."""
     for array in (numpy.zeros(0), numpy.zeros(2), numpy.zeros((3, 0)), numpy.zeros((2, 3))):
         tensor = p.take(array)
         for act, error in [(p.Tensor.item, ValueError), (bool, ValueError), (float, TypeError), (int, TypeError), (complex, TypeError), (operator.index, TypeError)]:
@@ -113,7 +113,7 @@ def test_no_number_or_several(numpy):
 
 
 def test_a_tensor_is_not_compared(numpy):
-    """Neither the object nor its elements would be what everybody expects; so it is no key either."""
+    """Neither identity nor elements would be what users expect, so `==` raises, and a tensor is not hashable."""
     array = numpy.arange(3)
     tensor = p.take(array)
     for other in (tensor, p.take(array), 1, None, [0, 1, 2]):
@@ -132,7 +132,7 @@ def test_a_tensor_is_not_compared(numpy):
 
 
 def test_methods_named_after_libraries(script):
-    """Each gives the tensor itself to the library's `from_dlpack`; what is not installed is named."""
+    """Each method passes the tensor itself to the library's `from_dlpack`; an error names a missing library."""
     script("""
 import sys, types
 import dlpack_probe as p

@@ -1,4 +1,4 @@
-"""Many threads on the same objects; `DLPACK_SECONDS` says for how long."""
+"""Many threads that use the same objects; `DLPACK_SECONDS` sets the duration."""
 
 import os
 import random
@@ -15,7 +15,7 @@ THREADS = 8
 
 
 def together(*works):
-    """Runs each work on a thread of its own until time is up; gives what they raised."""
+    """Runs each function on its own thread until the time is over; returns the exceptions."""
     raised, barrier = [], threading.Barrier(len(works))
 
     def run(work):
@@ -78,7 +78,7 @@ def test_exports_of_one_object(make):
     assert capi.references(owner) == held
 
 
-def test_objects_that_come_and_go():
+def test_objects_released_on_another_thread():
     """CAP-13, CAP-18, CAP-28: objects whose last reference is an export on another thread."""
     alive = p.alive()
     handed, lock = [], threading.Lock()
@@ -105,7 +105,7 @@ def test_objects_that_come_and_go():
 
 @pytest.mark.parametrize("cls", [p.Mutable, p.Exclusive])
 def test_changes_against_exports(cls):
-    """CAP-18, FLG-05: a change either happens with no export alive, or is refused; no export ever dangles."""
+    """CAP-18, FLG-05: a change either happens while no export lives, or is refused; no export ever dangles."""
     owner = cls([1.0] * 4)
     changed, refused, exported = [0], [0], [0]
 
@@ -138,7 +138,7 @@ def test_changes_against_exports(cls):
         del capsule
 
     together(*[change] * 3, *[export] * 4, write)
-    # How often each got its turn is up to the scheduler; now that nobody holds the object, each must.
+    # The scheduler determines how often each ran. Now that nothing keeps the object, both must succeed.
     changes, exports = changed[0], exported[0]
     change()
     export()
@@ -147,7 +147,7 @@ def test_changes_against_exports(cls):
 
 
 def test_imports():
-    """CAP-13, fault 31: importing and dropping tensors from all threads."""
+    """CAP-13, fault 31: all threads import and drop tensors."""
     probe = p.Probe([3])
     held = capi.references(probe)
 
@@ -160,8 +160,8 @@ def test_imports():
     assert capi.references(probe) == held
 
 
-def test_one_capsule_for_many():
-    """CAP-24, CAP-22, fault 40: of all threads that import one capsule exactly one gets it."""
+def test_one_capsule_for_many_threads():
+    """CAP-24, CAP-22, fault 40: of all threads that import one capsule, exactly one succeeds."""
     winners, alive = [], p.alive()
     state = {}
 
@@ -199,7 +199,7 @@ def test_one_capsule_for_many():
 
 
 def test_one_object_imported_by_many_at_first_use(script):
-    """fault 39, CAP-13: eight threads meet a class that nobody has used yet."""
+    """fault 39, CAP-13: eight threads use a class for the first time."""
     for name in ["Probe([3])", "Owned([1.0])", "Audio.Float([1.0])", "ByHand([1.0])"]:
         script(
             f"""

@@ -1,4 +1,4 @@
-"""Every max_version that consumers ask for, and some that they do not (NEG)."""
+"""Every max_version that consumers request, and other values (NEG)."""
 
 import capi
 import dlpack_probe as p
@@ -11,9 +11,9 @@ MINORS = [-(2**70), -1, 0, 1, 2, 3, 4, 99, 2**32, 2**70]
 @pytest.mark.parametrize("major", MAJORS)
 @pytest.mark.parametrize("minor", MINORS)
 def test_every_version(major, minor):
-    """NEG-02, NEG-04, NEG-05, NEG-06, NEG-08, NEG-10, ERR-04, fault 78: below 1.0 the legacy struct, above it ours, stamped 1.3."""
+    """NEG-02, NEG-04, NEG-05, NEG-06, NEG-08, NEG-10, ERR-04, fault 78: below 1.0 the legacy struct, from 1.0 on ours, with version 1.3."""
     if major < 0 or minor < 0:
-        # No such version; whoever asks for one must not be taken for the newest consumer.
+        # There is no such version, and a consumer that requests one must not be treated as the newest.
         with pytest.raises(ValueError):
             p.WProbe([2]).__dlpack__(max_version=(major, minor))
         return
@@ -26,7 +26,7 @@ def test_every_version(major, minor):
 
 @pytest.mark.parametrize("version", [None, (0, 0), (0, 8)])
 def test_read_only_data_for_old_consumers(version):
-    """NEG-03, NEG-07, FLG-04, CPY-09, faults 75, 77: a copy, or by the class's or the request's word a refusal."""
+    """NEG-03, NEG-07, FLG-04, CPY-09, faults 75, 77: legacy consumers get a copy, or a refusal if the class or the request demands it."""
     probe = p.Probe([3])
     seen = capi.consume(probe.__dlpack__(max_version=version))
     assert not seen.versioned
@@ -47,7 +47,7 @@ def test_read_only_data_for_old_consumers(version):
 
 @pytest.mark.parametrize("cls", [p.WProbe, p.Probe])
 def test_strides_of_every_version(cls):
-    """NEG-09, LAY-02, LAY-03, faults 54, 55: never NULL with axes, whatever was asked for."""
+    """NEG-09, LAY-02, LAY-03, faults 54, 55: strides are never NULL if there are axes, for every version."""
     for shape in [[2, 3], [1], [0, 3], [2, 0]]:
         for version in [None, (1, 0), (1, 3)]:
             seen = capi.consume(cls(shape).__dlpack__(max_version=version))

@@ -1,4 +1,4 @@
-"""The bytes of any array as an argument, views as results, and a class whose data is a tensor itself."""
+"""The bytes of any array as an argument, views as results, and a class whose data is a tensor."""
 
 import array
 import gc
@@ -45,7 +45,7 @@ def test_what_is_no_array_is_refused():
             bytes_of(x)
     with pytest.raises(TypeError, match="expected an array of any data type and shape"):
         bytes_of(np.array(["2020-01-01"], "M8[D]"))
-    # As the message of the docs says.
+    # The expression that the error suggests.
     assert len(bytes_of(np.array(["2020-01-01"], "M8[D]").view("u1"))) == 8
 
 
@@ -81,7 +81,7 @@ def test_a_view_as_a_result_is_a_tensor_over_its_memory():
     del tensor, x
     gc.collect()
     assert out.tolist() == [0.0, 9.0, 4.0]
-    # A promise for the view has ended: another view can be made.
+    # The promise of the view has ended, so another view can be made.
     x, y, z = (np.arange(2, dtype=np.float32) for _ in range(3))
     any_, written, any_written, data = give_views(x, y, z, np.float64(1.0))
     np.from_dlpack(written)[0] = 5

@@ -17,7 +17,7 @@ v = p.views
 
 
 class Refused:
-    """A `TypeError` with this text, for this argument, which PyO3 names in front of it or in a note."""
+    """Expects a `TypeError` with this text for this argument, whose name PyO3 adds as a prefix or a note."""
 
     def __init__(self, argument, text):
         self.argument, self.text = argument, text
@@ -28,7 +28,7 @@ class Refused:
     def __exit__(self, kind, error, _):
         assert kind is TypeError, error
         notes = " ".join(getattr(error, "__notes__", []))
-        # PyO3 adds it as a note, which exceptions have from Python 3.11 on.
+        # PyO3 adds the name as a note. Exceptions have notes from Python 3.11 on.
         assert f"'{self.argument}'" in str(error) + notes or sys.version_info < (3, 11), (error, notes)
         assert re.search(self.text, str(error)), error
         return True
@@ -95,7 +95,7 @@ def test_a_fixed_extent():
     a = image(2, 3, 3, dtype="u1")
     assert [*map(list, v.colors(a))] == a.reshape(-1, 3).tolist()
     assert [*map(list, v.colors(a[::-1]))] == a[::-1].reshape(-1, 3).tolist()
-    # Pixels of four bytes, of which three are wanted.
+    # Pixels of four bytes, of which three are needed.
     a = image(2, 3, 4, dtype="u1")[..., :3]
     assert [*map(list, v.colors(a))] == a.reshape(-1, 3).tolist()
     with Refused("image", r"^(argument 'image': )?expected an array of uint8 of shape \(_, _, 3\), found .* \(2, 3, 4\)"):
@@ -141,7 +141,7 @@ def test_a_view_over_the_memory_that_is_written():
     before = a.copy()
     v.copy_over(a, a)
     assert (a == before).all()
-    # Any mixture is right, and nothing else.
+    # Each element is one of the two old values.
     v.copy_over(a, a.T)
     assert all(a[i, j] in (before[i, j], before[j, i]) for i in range(4) for j in range(4))
 
@@ -168,12 +168,12 @@ def test_read_only_is_refused_at_the_call():
         (1.0, "found <class 'float'>"),
     ],
 )
-def test_what_does_not_fit(argument, text):
+def test_arguments_that_do_not_fit(argument, text):
     with Refused("image", rf"expected an array of float32 of shape \(_, _\), {text}"):
         v.shape(argument)
 
 
-def test_what_becomes_an_array():
+def test_series_are_converted():
     """A Series of pandas or polars."""
 
     class Series:
@@ -194,7 +194,7 @@ def test_the_error_of_numpy_is_the_cause():
     assert "byte order" in str(causes[-1])
 
 
-def test_what_lies_elsewhere():
+def test_memory_of_a_device():
     with Refused("image", r"in host memory, found one on .*; copy it to the host first"):
         v.shape(p.Elsewhere(2))
 
@@ -247,7 +247,7 @@ def test_slices_need_a_promise():
         v.lent(a)
 
     class Copied:
-        """As a producer that copies unasked: it may keep the copy, too."""
+        """A producer that copies without a request, and may keep the copy."""
 
         def __dlpack__(self, **request):
             return a.__dlpack__(max_version=(1, 0), copy=True)
@@ -270,7 +270,7 @@ def test_views_with_a_promise_do_not_meet():
         v.add(a, a)
     with Refused("from", "shares no memory"):
         v.add(a[:5], a[4:])
-    # What does not meet, may go.
+    # Arguments that do not overlap are accepted.
     v.add(a[:4], a[4:])
     assert a.tolist() == [4, 6, 8, 10, 4, 5, 6, 7]
     v.add(a[::2], a[1::2])
@@ -290,7 +290,7 @@ def test_views_with_a_promise_do_not_meet():
 
 
 def test_no_two_of_them_have_an_element_in_common():
-    """Whatever NumPy says shares memory is refused; of plain slices, nothing else is."""
+    """Arguments that share memory by NumPy's answer are refused; of plain slices, no others are."""
     draw = random.Random(7)
     memory = np.arange(64.0)
     refused = 0
@@ -345,7 +345,7 @@ def test_a_view_keeps_its_array():
     assert sys.getrefcount(a) == count
 
 
-def test_nothing_is_kept_of_what_is_refused():
+def test_refused_arguments_are_not_kept():
     a = np.arange(4.0)
     count = sys.getrefcount(a)
     for refuse in (v.shape, v.elements, v.packed, v.either):
@@ -354,7 +354,7 @@ def test_nothing_is_kept_of_what_is_refused():
     assert sys.getrefcount(a) == count
 
 
-def test_while_others_write():
+def test_reads_during_writes():
     a = np.zeros(5000)
     stop = threading.Event()
 
@@ -374,7 +374,7 @@ def test_while_others_write():
 
 
 def test_objects_of_ours():
-    """Through the exchange table, and back to one of ours."""
+    """Imported through the exchange table, and returned as an object of ours."""
     a = image(3, 4)
     tensor = p.take(a)
     assert v.shape(tensor) == [3, 4]

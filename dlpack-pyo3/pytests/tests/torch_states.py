@@ -1,4 +1,4 @@
-"""What becomes of tensors of PyTorch in states that DLPack cannot describe.
+"""PyTorch tensors in states that DLPack cannot describe are refused.
 
 `PYTHONPATH=FOLDER_OF_THE_MODULE python torch_states.py`: `cargo xtask consumers` runs it where PyTorch is, without pytest.
 """
@@ -13,7 +13,7 @@ def refuses(call, array, error, words):
     try:
         result = call(array)
     except error as raised:
-        # PyO3 names the argument in a note, where Python has notes.
+        # PyO3 names the argument in a note, on Pythons with notes.
         assert re.search(words, " ".join([str(raised), *getattr(raised, "__notes__", [])])), raised
     else:
         raise AssertionError(f"{call} gave {result} instead of {words}")
@@ -62,7 +62,7 @@ def main():
     assert p.states.real(torch.ones(2).as_subclass(Plain)) == [1, 1]
     refused(z.conj().as_subclass(Plain), r"resolve_conj\(\)")
 
-    # The method says in a line what the exchange table says in a trace of C++.
+    # The method's error is one line, the exchange table's is a C++ stack trace.
     refuses(p.states.real, torch.eye(2).to_sparse(), BufferError, "layout other than torch.strided")
     print("torch_states: all as expected")
 

@@ -1,4 +1,4 @@
-"""The uses of the API that stand on an export: views, results, arrays, buffers, pickles, setters, parts of tensors, numbers.
+"""Uses of the API that are based on an export: views, results, arrays, buffers, pickles, setters, slices of tensors, numbers.
 
 The tests of exits and forks, and the campaigns of threads, round trips and failing allocations, do each of them.
 """
@@ -16,7 +16,7 @@ try:
 except ImportError:
     numpy = None
 
-# The first words of the names of uses that belong together.
+# The first words of the names of the uses in each group.
 GROUPS = {
     "views": ("view",),
     "buffers": ("memoryview",),
@@ -26,17 +26,17 @@ GROUPS = {
     "fields": ("setter", "columns", "Exported"),
 }
 # PyO3 0.28 releases the GIL while it makes the `TypeError` of an argument, also of a variant that does not fit. If the
-# interpreter ends meanwhile, the thread never gets the GIL back, and crashes. Later versions of PyO3 halt it.
+# interpreter exits during that, the thread never gets the GIL back, and crashes. Later versions of PyO3 halt it.
 CRASHING = ("view, refused", "view, of one of two types") if os.environ.get("DLPACK_OLDER_PYO3") == "0.28" else ()
 # The import of a memoryview over a class's `__buffer__` calls `gc.get_referents`. Without the GIL that stops all threads, and
-# CPython 3.13t never ends if it does so while it ends: `test_daemon_threads_that_stop_all_others` shows it without our code.
+# CPython 3.13t hangs if it happens during exit: `test_daemon_threads_that_stop_all_others` shows it without our code.
 HANGING = () if capi.GIL else ("pickle, out of band", "pickle, of a class, out of band")
 REFUSALS = (AttributeError, BufferError, ImportError, IndexError, TypeError, ValueError)
 FLOATS = [0.0, 1.0, 2.0, 3.0]
 
 
 def refused(act, *arguments):
-    """Makes a use that must raise."""
+    """A use that must raise."""
 
     def use():
         try:
@@ -67,7 +67,7 @@ def set_field(settings, name, value):
 
 
 def uses():
-    """Each use by its name, and the objects that they use: what a use returns is all that it leaves alive.
+    """Each use by its name, and the objects that the uses need. A use leaves alive only what it returns.
 
     A use may be repeated, also by several threads at once, but for those with "alone" in their names.
     """
@@ -162,16 +162,16 @@ def uses():
         ("jax", lambda: p.libraries.jax(4)),
         ("cupy", lambda: p.libraries.cupy(FLOATS)),
     ]:
-        # Where it is not installed, that is what is said.
+        # If the library is not installed, the use raises an ImportError.
         is_there = importlib.util.find_spec(library) is not None and library != "cupy"
         found[f"{library}, a result"] = act if is_there else refused(act)
-    # Of all these, so that their references can be counted.
+    # The objects of all uses, to count their references.
     owners = [frozen, shared, matrix, rows, tensor, shared_tensor, one, picture, canvas, tables, settings]
     return found, owners
 
 
 def group(found, name, alone=True):
-    """The uses of one of `GROUPS`. Without `alone`, those that several threads may do, also while the interpreter ends."""
+    """The uses of one of `GROUPS`. Without `alone`, those that several threads may make, also while the interpreter exits."""
 
     def fits(title):
         return alone or ("alone" not in title and not title.startswith(CRASHING + HANGING))

@@ -1,4 +1,5 @@
-"""Parts of tensors, `tensor[..]`: what NumPy makes of the same index, over the same memory; and imports that make no chain."""
+"""Slices of tensors, `tensor[..]`: what NumPy returns for the same index, over the same memory; and imports that keep no chain of
+tensors."""
 
 import gc
 import os
@@ -14,7 +15,7 @@ CASES = int(os.environ.get("DLPACK_CASES", "1500"))
 NEW = {"max_version": (1, 3)}
 
 
-# What a test that fails leaves in its traceback still needs its producer.
+# The traceback of a failed test may keep a tensor of this producer.
 KEPT = capi.Foreign()
 
 
@@ -24,7 +25,7 @@ def tensor():
     return p.take(KEPT)
 
 
-# -- what is in a part ------------------------------------------------------------------------------
+# -- the items of a slice -----------------------------------------------------------------------------
 
 
 def an_index(dice, shape):
@@ -39,7 +40,7 @@ def an_index(dice, shape):
     if dice.random() < 0.3:
         items.insert(dice.randrange(len(items) + 1), None)
     if dice.random() < 0.4 and len(items) < 5:
-        # What follows counts from the end.
+        # Items after the ellipsis are counted from the end.
         at = dice.randrange(len(items) + 1)
         tail = len([item for item in items[at:] if item is not None])
         head = len(items[:at]) - items[:at].count(None)
@@ -52,8 +53,8 @@ def an_index(dice, shape):
     return items[0] if len(items) == 1 and dice.random() < 0.5 else tuple(items)
 
 
-def test_parts_are_those_of_numpy(numpy):
-    """Random indices, one after another, over arrays that are turned and cut before: the same items at the same addresses."""
+def test_slices_agree_with_numpy(numpy):
+    """Random indices, one after another, over transposed and sliced arrays: the same items at the same addresses as in NumPy."""
     dice, cut = random.Random(1), 0
     for _ in range(CASES):
         shape = [dice.choice([0, 1, 2, 3, 5]) for _ in range(dice.randrange(5))]
@@ -62,7 +63,7 @@ def test_parts_are_those_of_numpy(numpy):
         tensor = p.take(array)
         for _ in range(3):
             index = an_index(dice, array.shape)
-            # With an ellipsis NumPy gives an array, even where a number is left.
+            # With an ellipsis NumPy returns an array, even for a single item.
             whole = index if isinstance(index, tuple) else (index,)
             array = array[whole if ... in [item for item in whole if item is ...] else (*whole, ...)]
             tensor = tensor[index]
@@ -77,8 +78,8 @@ def test_parts_are_those_of_numpy(numpy):
     assert cut > CASES
 
 
-def test_writing_to_a_part(numpy):
-    """It is the same memory, both ways."""
+def test_writing_to_a_slice(numpy):
+    """Writes to a slice are writes to the tensor, and the reverse."""
     array = numpy.zeros((3, 4), "float32")
     part = p.take(array)[1:, ::-2]
     numpy.from_dlpack(part)[...] = [[1, 2], [3, 4]]
@@ -88,7 +89,7 @@ def test_writing_to_a_part(numpy):
 
 
 def test_rows_and_single_items(tensor):
-    """`for` and `len`, as of any sequence; a single item is a tensor too."""
+    """`for` and `len` work as for any sequence; a single item is a tensor, too."""
     assert [p.look(row)["floats"] for row in tensor] == [[1, 2, 3], [4, 5, 6]]
     assert len(tensor) == 2 and [len(row) for row in tensor] == [3, 3]
     item = tensor[1, -1]
@@ -114,7 +115,7 @@ class Number:
 
 
 def test_numbers_of_other_types(numpy, tensor):
-    """Whatever passes for an integer is one."""
+    """Any object with `__index__` is accepted as an integer."""
     for one in [Number(1), numpy.int8(1), numpy.uint64(1), numpy.array(1)]:
         assert p.look(tensor[one])["floats"] == [4, 5, 6]
         assert tensor[one:, :one].shape == (1, 1)
@@ -122,8 +123,9 @@ def test_numbers_of_other_types(numpy, tensor):
         tensor[Number(ZeroDivisionError())]
 
 
-def test_what_is_no_index(tensor):
-    """Out of range is an IndexError, a slice of step 0 a ValueError; anything but basic indices is a TypeError that names NumPy."""
+def test_invalid_indices(tensor):
+    """An index out of range is an `IndexError`, a step of 0 a `ValueError`; any index other than a basic one is a `TypeError` that
+    names NumPy."""
     for index, words in [
         (2, "index 2 is out of bounds for axis 0 of size 2"),
         (-3, "index -3 is out of bounds for axis 0"),
@@ -153,18 +155,18 @@ def test_what_is_no_index(tensor):
 
 
 def test_items_that_share_a_byte():
-    """They can be parted where a byte begins."""
+    """Items that share a byte can be sliced only at the start of a byte."""
     tensor = p.take(p.Probe([4, 6], "float4_e2m1fn"))
     part = tensor[1:3, 2:]
     assert part.data_ptr == tensor.data_ptr + 4 and part.strides == (6, 1)
-    # Three items and one are two whole bytes, whatever each of them is.
+    # Three items together and one alone start at whole bytes.
     odd = p.take(p.Probe([3, 3], "float4_e2m1fn"))
     assert odd[1, 1].data_ptr == odd.data_ptr + 2
     with pytest.raises(BufferError, match="bit 12"):
         odd[1]
 
 
-# -- what is true of it -----------------------------------------------------------------------------
+# -- its flags and device -----------------------------------------------------------------------------
 
 
 def flags(tensor):
@@ -175,7 +177,7 @@ def flags(tensor):
 
 
 def test_read_only_stays(numpy):
-    """What nobody may write, nobody may write in parts; and a part of a copy has others beside it."""
+    """A slice of read-only memory is read-only, and a slice of a copy is not flagged as a copy."""
     array = numpy.arange(4.0)
     array.flags.writeable = False
     legacy = capi.Foreign(legacy=True)
@@ -188,15 +190,15 @@ def test_read_only_stays(numpy):
     assert not part.readonly and flags(part) == 0
     copy = p.Tensor.from_dlpack(p.Probe([2]), copy=True)
     assert "copied" in repr(copy) and "copied" not in repr(copy[:1])
-    # It may be written by all, so it is never lent as a slice.
+    # Other code may write it, so it is not lent as a Rust slice.
     assert not p.look(copy[:1])["lent"]
     padded = p.take(p.Probe([4], "float4_e2m1fn", padded=True))
     assert flags(padded[3:]) & 4 and padded[3].data_ptr == padded.data_ptr + 3
 
 
 @pytest.mark.parametrize("kind", range(1, 19))
-def test_parts_on_any_device(kind):
-    """No memory is touched. Where an address is a handle, the part lies further behind it."""
+def test_slices_on_any_device(kind):
+    """No memory is accessed. If the address is a handle, the slice has a byte offset instead."""
     if kind in (5, 6):
         pytest.skip("no device")
     if kind == 13 and not os.environ.get("DLPACK_SIMULATOR"):
@@ -212,12 +214,12 @@ def test_parts_on_any_device(kind):
     seen.release()
 
 
-# -- who keeps the memory ---------------------------------------------------------------------------
+# -- what keeps the memory ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", ["whole first", "part first", "on a thread"])
-def test_a_part_keeps_the_whole(order):
-    """Whoever goes last takes the memory along, on whatever thread."""
+def test_a_slice_keeps_the_memory(order):
+    """The last of tensor and slice releases the memory, on any thread."""
     foreign = capi.Foreign()
     whole = p.take(foreign)
     part = whole[1]
@@ -241,7 +243,7 @@ def test_a_part_keeps_the_whole(order):
 
 
 def live_blocks(of_python):
-    """The blocks that are allocated by the Rust code of the module; and by Python for its objects, where these are asked for."""
+    """The blocks allocated by the module's Rust code; with `of_python` also those of Python's objects."""
     gc.collect()
     return p.allocated_in_rust()[0] + (sys.getallocatedblocks() if of_python else 0)
 
@@ -269,22 +271,22 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("make", [lambda: p.Probe([2]), lambda: capi.Foreign(shape=(6,))], ids=["ours", "foreign"])
-def test_an_import_of_an_import_is_no_chain(way, make):
-    """However often a tensor comes back to us, it keeps what the first one keeps, and nothing between."""
+def test_imports_of_imports_keep_no_chain(way, make):
+    """However often a tensor is imported again, it keeps what the first one keeps, and no tensor in between."""
     producer, step = make(), WAYS[way]
     if way in ("legacy", "all") and isinstance(producer, p.Probe):
-        # It is read-only, which a legacy struct cannot say.
+        # It is read-only, which a legacy struct cannot express.
         producer = p.Owned([1.0, 2.0])
     tensor = first = p.take(producer)
     for _ in range(50):
         tensor = step(tensor)
     held, address = capi.references(producer), tensor.data_ptr
-    # Asked now: a Python may begin to keep such objects with its first thread.
+    # Checked here, because Python may begin to keep such objects with its first thread.
     of_python = not capi.ctypes_leaks()
     before = live_blocks(of_python)
     for _ in range(1000):
         tensor = step(tensor)
-    # A chain has a block of Rust for each link at least.
+    # A chain would have at least one block of Rust for each link.
     assert live_blocks(of_python) - before < 500
     assert capi.references(producer) == held and tensor.data_ptr == address
     kept = capi.references(first)
@@ -296,8 +298,8 @@ def test_an_import_of_an_import_is_no_chain(way, make):
         assert producer.deleted == 1
 
 
-def test_parts_of_parts_are_no_chain(numpy):
-    """Each keeps what the whole keeps."""
+def test_slices_of_slices_keep_no_chain(numpy):
+    """Each slice of a slice keeps what the tensor keeps."""
     array = numpy.arange(2000.0)
     tensor = first = p.take(array)
     before = live_blocks(True)
@@ -305,13 +307,13 @@ def test_parts_of_parts_are_no_chain(numpy):
         tensor = tensor[1:]
     assert live_blocks(True) - before < 500
     assert numpy.from_dlpack(tensor)[0] == 1000
-    # The array itself, or the one tensor that has it.
+    # The array itself, or the one tensor that keeps it.
     assert capi.references(first) <= 2
     del first, tensor
 
 
-def test_parts_on_many_threads(numpy):
-    """Threads that cut one tensor, and drop what they have, at once."""
+def test_slices_on_many_threads(numpy):
+    """Threads that slice one tensor and drop the slices at the same time."""
     array = numpy.arange(64.0)
     tensor, wrong = p.take(array), []
     held = capi.references(tensor)
