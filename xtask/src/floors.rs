@@ -10,8 +10,15 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::prelude::*;
 
-/// Follows the path of a name that the head of a folder only hands on: `pub use file::Name`. It does not need that file.
-const HANDED_ON: &str = " handed on";
+/// A path that a file names, from the crate's root on.
+struct NamedPath {
+    path: String,
+    /// The head of a folder only re-exports it: `pub use file::Name`. It does not need that file.
+    is_reexport: bool,
+}
+
+/// The paths that each file names.
+type Files = BTreeMap<String, Vec<NamedPath>>;
 
 /// Heads of folders that files of the folder may need although the head needs them: what defines the methods of a class lies in
 /// `class.rs`, and `class/tensor.rs` uses it for the class that those methods return.
@@ -32,8 +39,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
 
 /// What is wrong in these files of a crate.
 fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec<String> {
-    // What each file names.
-    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut files = Files::new();
     for (path, text) in sources.iter().filter(|(path, _)| !path.contains("tests")) {
         let here = path[folder.len()..].trim_end_matches(".rs");
         let here = here.replace('/', "::");
@@ -45,9 +51,9 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     let modules: BTreeSet<_> = files.keys().map(|file| top(file)).collect();
     // The module of a name at the crate's root. The hidden one has a longer name than its file.
     let home = |name: &str| {
-        let is_of = |path: &&String| path.rsplit("::").next() == Some(name);
         let hidden = name.trim_matches(|c: char| c == '_' || c.is_numeric());
-        let homes = root.iter().filter(is_of).map(|path| top(path));
+        let paths = root.iter().map(|named| &*named.path);
+        let homes = paths.filter(|path| last(path) == name).map(top);
         let mut homes = homes.chain([name, hidden]);
         homes.find_map(|module| modules.get(module).copied())
     };
@@ -59,7 +65,8 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     let mut needs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (file, paths) in &files {
         let own = top(file);
-        for path in paths.iter().filter(|path| !path.ends_with(HANDED_ON)) {
+        let needed = paths.iter().filter(|named| !named.is_reexport);
+        for path in needed.map(|named| &*named.path) {
             match home(top(path)) {
                 None => errors.push(format!("{file} names {path}, which lib.rs does not know")),
                 Some(module) if module == own => {
@@ -84,15 +91,16 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     errors
 }
 
-/// The file of a path: that of the longest module in it or, for a name that the head of a folder hands on from a file in it, that file.
-fn file_of<'a>(path: &str, files: &'a BTreeMap<String, Vec<String>>) -> Option<&'a str> {
+/// The file of a path: that of the longest module in it. If that is the head of a folder, and re-exports the name from a file in the
+/// folder, it is that file.
+fn file_of<'a>(path: &str, files: &'a Files) -> Option<&'a str> {
     let ends = path.rmatch_indices("::").map(|(end, _)| end);
     let mut prefixes = [path.len()].into_iter().chain(ends).map(|end| &path[..end]);
     let (file, names) = prefixes.find_map(|prefix| files.get_key_value(prefix))?;
     let rest = path.get(file.len() + 2..).map_or("", top);
-    let mut handed_on = names.iter().filter_map(|name| name.strip_suffix(HANDED_ON));
-    match handed_on.find(|name| name.rsplit("::").next() == Some(rest)) {
-        Some(name) => file_of(name, files),
+    let mut reexports = names.iter().filter(|named| named.is_reexport);
+    match reexports.find(|named| last(&named.path) == rest) {
+        Some(named) => file_of(&named.path, files),
         None => Some(file),
     }
 }
@@ -102,7 +110,12 @@ fn top(path: &str) -> &str {
     path.split("::").next().unwrap_or(path)
 }
 
-/// What a file needs, through others too.
+/// The name at the end of a path.
+fn last(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
+
+/// The files that a file needs, directly or through others.
 fn reach<'a>(file: &'a str, needs: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
     let (mut found, mut next) = (BTreeSet::new(), vec![file]);
     while let Some(file) = next.pop() {
@@ -113,7 +126,7 @@ fn reach<'a>(file: &'a str, needs: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTr
 }
 
 /// Finds the paths of some code of the module `here`, from the crate's root on, tests apart.
-fn walk(tokens: TokenStream, here: &str, found: &mut Vec<String>) {
+fn walk(tokens: TokenStream, here: &str, found: &mut Vec<NamedPath>) {
     let trees: Vec<_> = tokens.into_iter().collect();
     let texts: Vec<_> = trees.iter().map(text).collect();
     let mut is_test = false;
@@ -135,19 +148,22 @@ fn walk(tokens: TokenStream, here: &str, found: &mut Vec<String>) {
                 while let Some(tail) = rest.strip_prefix("super::") {
                     (module, rest) = (module.rsplit_once("::").unwrap_or_default().0, tail);
                 }
+                let mut is_reexport = false;
                 let path = match path.strip_prefix("crate::") {
                     Some(path) => path.to_owned(),
                     None if rest != path => format!("{module}::{rest}"),
                     None if here == "lib" => path,
                     // Perhaps of a file in the folder that this one is the head of.
                     None if path.contains("::") && !here.contains("::") => {
-                        let hands_on =
-                            before(1) == "use" && [before(2), before(3)].contains(&"pub");
-                        format!("{here}::{path}{}", if hands_on { HANDED_ON } else { "" })
+                        is_reexport = before(1) == "use" && [before(2), before(3)].contains(&"pub");
+                        format!("{here}::{path}")
                     }
                     None => continue,
                 };
-                found.push(path.trim_start_matches("::").to_owned());
+                found.push(NamedPath {
+                    path: path.trim_start_matches("::").to_owned(),
+                    is_reexport,
+                });
             }
         }
     }
