@@ -96,11 +96,11 @@ pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
     build(python, cmd!(sh, "cargo build"), &target_of(python), "debug")
 }
 
-/// The directory that cargo builds into for this interpreter. Each but the usual one has its own: in a shared one they
-/// would rebuild each other's dependencies.
+/// The directory that cargo builds into for this interpreter. All but `python3` have directories of their own: in a shared one they
+/// would rebuild each other's dependencies, and two runs with different values of `PYTHON` would replace each other's module.
 fn target_of(python: &Path) -> PathBuf {
     let target = target_dir();
-    if interpreter().is_ok_and(|usual| usual == python) {
+    if is_default_interpreter(python) {
         return target;
     }
     target.join(format!("python-{}", key(python, "")))

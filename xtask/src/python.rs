@@ -5,11 +5,22 @@ use crate::prelude::*;
 /// N of the oldest Python 3.N that the project supports.
 const OLDEST: u32 = 10;
 
+const DEFAULT: &str = "python3";
+
+/// The program that the variable `PYTHON` names.
+fn named_interpreter() -> Option<String> {
+    std::env::var("PYTHON").ok().filter(|name| !name.is_empty())
+}
+
+/// Whether this is the interpreter that is used unless `PYTHON` names another.
+pub(crate) fn is_default_interpreter(python: &Path) -> bool {
+    ask(DEFAULT).is_some_and(|(_, default)| default == python)
+}
+
 /// The Python to test with: the one that the variable `PYTHON` names, else `python3`.
 pub(crate) fn interpreter() -> Result<PathBuf> {
-    let named = std::env::var("PYTHON").ok().filter(|name| !name.is_empty());
-    let program = named.as_deref().unwrap_or("python3");
-    match ask(program) {
+    let program = named_interpreter().unwrap_or_else(|| DEFAULT.to_owned());
+    match ask(&program) {
         Some((minor, path)) if minor >= OLDEST => Ok(path),
         Some(_) => skip(format!("`{program}` is older than 3.{OLDEST}; set PYTHON")),
         None => skip(format!("`{program}` is not a Python that runs")),
