@@ -129,7 +129,7 @@ const START: usize = 1 << 20;
 
 /// A foreign tensor of some dtype on some device: contiguous in some order, then with gaps and reversed axes. Its items are not
 /// read.
-/// SAFETY: shape and strides are valid, and no code reads the items.
+/// Shape and strides are valid, and no code reads the items.
 fn draw(dice: &mut Dice) -> (Foreign, Plain) {
     let dtype = dice.one_of(&[U8, dtype(0, 64, 1), dtype(17, 4, 1), dtype(0, 16, 3)]);
     let bits = i64::from(dtype.bits) * i64::from(dtype.lanes);

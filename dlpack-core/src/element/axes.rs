@@ -183,6 +183,19 @@ mod tests {
     }
 
     #[test]
+    fn axes_are_row_major_if_each_stride_packs_the_axes_after_it() {
+        let scalar = Axes::NONE;
+        assert!(scalar.is_row_major());
+        assert!(Axes::of_array(2, Axes::of_array(3, Axes::of_array(4, scalar))).is_row_major());
+        assert!(!Axes::of_columns(3, 2, scalar).is_row_major());
+        assert!(!Axes::of_columns(3, 2, Axes::of_array(5, scalar)).is_row_major());
+        assert!(!Axes::of_array(2, Axes::of_columns(3, 2, scalar)).is_row_major());
+        // The stride of an axis with one index does not matter.
+        assert!(Axes::of_columns(3, 1, scalar).is_row_major());
+        assert!(Axes::of_columns(1, 3, scalar).is_row_major());
+    }
+
+    #[test]
     fn fields_of_different_rank_become_one_axis() {
         let mixed = Axes::of_fields(&[<[f32; 3]>::TRAILING, f32::TRAILING]);
         assert_eq!(mixed.extents(), [4]);

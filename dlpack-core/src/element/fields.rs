@@ -167,7 +167,8 @@ impl FieldLayout {
             FieldKind::Record(record) => record.size,
             FieldKind::Other(_) => return None,
         };
-        if shape.len() > 8 {
+        // An array has at most eight axes, whose sizes are not above that of memory.
+        if shape.len() > 8 || shape.iter().any(|&extent| isize::try_from(extent).is_err()) {
             return None;
         }
         let axes = shape.iter().rev();
@@ -212,5 +213,67 @@ impl FieldLayout {
     #[must_use]
     pub fn shape(&self) -> &[i64] {
         self.axes.extents()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The compiler evaluates these functions in constants; here they run.
+    #[test]
+    fn a_field_of_an_element_is_a_number_with_the_axes_of_the_element() {
+        for (of, dtype, axes) in [
+            (FieldType::of_element::<f64>(), DataType::F64, f64::TRAILING),
+            (FieldType::of_element::<bool>(), DataType::BOOL, Axes::NONE),
+            (
+                FieldType::of_element::<[[u16; 3]; 2]>(),
+                DataType::U16,
+                <[[u16; 3]; 2]>::TRAILING,
+            ),
+        ] {
+            assert_eq!((of.kind, of.axes), (FieldKind::Number(dtype), axes));
+        }
+    }
+
+    #[cfg(feature = "nalgebra")]
+    #[test]
+    fn a_column_major_matrix_is_not_an_array_of_numbers() {
+        let of = FieldType::of_element::<::nalgebra::Matrix2x3<f32>>();
+        assert_eq!(of.kind, FieldKind::Other(DataType::F32));
+    }
+
+    const NUMBER: FieldKind = FieldKind::Number(DataType::F32);
+
+    #[test]
+    fn a_layout_at_run_time_has_its_fields_inside_the_record() {
+        let field = FieldLayout::at_run_time("xyz", 4, NUMBER, &[3]).unwrap();
+        assert_eq!(
+            (field.offset(), field.size(), field.shape()),
+            (4, 12, &[3][..])
+        );
+        let fields: &'static [_] = alloc::vec![field].leak();
+        let layout = RecordLayout::at_run_time(16, fields).unwrap();
+        assert_eq!((layout.size(), layout.fields()), (16, fields));
+        assert_eq!(RecordLayout::at_run_time(15, fields), None);
+        assert_eq!(RecordLayout::of::<[u32; 4]>(fields), layout);
+    }
+
+    #[test]
+    #[should_panic(expected = "a field reaches outside its record")]
+    fn a_field_outside_its_record_is_refused() {
+        let field = FieldLayout::at_run_time("xyz", 8, NUMBER, &[3]).unwrap();
+        let _ = RecordLayout::of::<[u32; 4]>(alloc::vec![field].leak());
+    }
+
+    #[test]
+    fn a_field_at_run_time_has_at_most_eight_axes_of_numbers() {
+        let field = |kind, shape: &[usize]| FieldLayout::at_run_time("f", 0, kind, shape);
+        assert_eq!(field(NUMBER, &[1; 8]).unwrap().shape().len(), 8);
+        assert_eq!(field(NUMBER, &[1; 9]), None);
+        assert_eq!(field(NUMBER, &[isize::MAX as usize, 2]), None);
+        assert_eq!(field(NUMBER, &[0, usize::MAX]), None);
+        assert_eq!(field(FieldKind::Number(DataType::F4_E2M1FN), &[2]), None);
+        assert_eq!(field(FieldKind::Other(DataType::F32), &[2]), None);
     }
 }

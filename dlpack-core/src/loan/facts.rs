@@ -235,3 +235,45 @@ impl Facts {
 
 /// The facts of several tensors, by name.
 pub type NamedFacts = &'static [(&'static str, Facts)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The compiler evaluates these functions in constants; here they run.
+    #[test]
+    fn facts_of_one_of_several_types_hold_for_each() {
+        let [host, device] = [Facts::HOST, Facts::UNKNOWN];
+        let computed = host.computed();
+        for (of, is_on_host, is_computed) in [
+            (&[host][..], true, false),
+            (&[host, host], true, false),
+            (&[host, device], false, false),
+            (&[device, host], false, false),
+            (&[host, computed, host], true, true),
+            (&[device, computed], false, true),
+        ] {
+            let facts = Facts::of_one(of);
+            assert_eq!(
+                (facts.is_on_host(), facts.computed),
+                (is_on_host, is_computed)
+            );
+            assert_eq!(facts.lends_host_memory(), is_on_host && !is_computed);
+            assert_eq!(facts.dtype(), None);
+        }
+    }
+
+    #[test]
+    fn a_list_with_a_layout_keeps_its_other_facts() {
+        let list = Facts::list::<f32>();
+        assert!(!list.has_own_layout());
+        assert_eq!(list.dtype(), Some(DataType::F32));
+        let laid_out = list.with_layout(Some(3));
+        assert!(laid_out.has_own_layout() && laid_out.is_on_host());
+        assert_eq!(
+            (laid_out.dtype(), laid_out.leading),
+            (Some(DataType::F32), Some(3))
+        );
+        assert_eq!(list.dynamic_dtype().dtype(), None);
+    }
+}
