@@ -1,4 +1,4 @@
-"""Odd arguments for `__dlpack__`, `__dlpack_device__` and the functions that import: an exception that fits, or a result."""
+"""Odd arguments for `__dlpack__`, `__dlpack_device__` and the functions that import: an appropriate exception, or a result."""
 
 import enum
 import gc
@@ -15,7 +15,7 @@ except ImportError:
 
 
 class Raised(Exception):
-    """What the arguments themselves raise."""
+    """Raised by the arguments themselves."""
 
 
 def raise_(*_, **__):
@@ -33,7 +33,7 @@ class Index:
 
 
 class Nasty:
-    """Raises whatever it is asked."""
+    """Every operation of it raises."""
 
     __eq__ = __bool__ = __len__ = __iter__ = __index__ = __int__ = __float__ = __getitem__ = __repr__ = raise_
 
@@ -99,7 +99,7 @@ FINE = (TypeError, ValueError, BufferError, OverflowError, Raised)
 
 
 def outcome(act, *arguments, **keywords):
-    """What came of it, and the exception if there was one."""
+    """The result of a call, and the exception if there was one."""
     try:
         return act(*arguments, **keywords), None
     except BaseException as error:
@@ -131,14 +131,14 @@ def judge_export(rng, values, owners):
         return "" if not arguments and not keywords and len(result) == 2 else "arguments of __dlpack_device__ are taken"
     if type(result).__name__ != "PyCapsule":
         return f"a {type(result).__name__} is exported"
-    # Those that the standard names, by name, once each.
+    # Only keywords that the standard names, each once.
     if way != 0 and arguments or any(name not in KNOWN for name in keywords):
         return "what is no argument is taken"
     return ""
 
 
 class Odd:
-    """Says anything of its device, and exports anything."""
+    """Returns any value as its device, and exports any object."""
 
     def __init__(self, device, answer, error):
         self.device, self.answer, self.error = device, answer, error
@@ -183,7 +183,7 @@ def arguments(tally):
     if p.alive() != alive or [sys.getrefcount(owner) for owner in owners] != held:
         tally.bad("owners or references to them are left")
     grown = [now - then for now, then in zip([sys.getrefcount(value) for value in values], things)]
-    # A number or a name of its own may gain a few; a leak gains as many as there were calls.
+    # A new number or name may add a few references; a leak adds one for each call.
     if max(grown) > tally.planned // 1000 + 50:
         tally.bad(f"references to {values[grown.index(max(grown))]!r:.50} are left: {max(grown)}")
     if sys.getallocatedblocks() - blocks > tally.planned // 100 + 2000:

@@ -1,4 +1,4 @@
-"""One capsule for many consumers: one of them gets it, whoever they are and in whatever order or at once."""
+"""One capsule for many consumers: exactly one gets it, in whatever order or at once."""
 
 import gc
 import random
@@ -18,7 +18,7 @@ CONSUMERS = [p.take, p.first, p.look, p.adopt, from_dlpack, lambda repeats: p.ta
 
 
 class Repeats:
-    """Gives everybody the same capsule."""
+    """Returns the same capsule for each call."""
 
     def __init__(self):
         self.capsule = p.Probe([3]).__dlpack__(max_version=(1, 0))
@@ -31,7 +31,7 @@ class Repeats:
 
 
 def consume(repeats, rng):
-    """Whether it was got; a `SharedBuffer` may take it and then refuse it, which is the end of it too."""
+    """Whether the tensor was taken. A `SharedBuffer` may take it and then refuse it, which consumes it, too."""
     try:
         rng.choice(CONSUMERS)(repeats)
     except (BufferError, ValueError, TypeError, RuntimeError) as error:

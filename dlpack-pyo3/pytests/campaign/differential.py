@@ -1,10 +1,10 @@
-"""What we read and write beside what NumPy does: 15 data types, any strides, and every method that reads or writes.
+"""Comparison of reads and writes with NumPy: 15 data types, any strides, and every method that reads or writes.
 
-A case is an array of NumPy's over bytes of its own, of a random layout, and an object that exports it to us. It is read by some
-methods, each compared with what NumPy says of the array, and written by some, after which all bytes are compared with those that
-NumPy's own assignment leaves, the gaps between the elements included. What has to be refused is refused.
+A case is a NumPy array with a random layout over its own bytes, and an object that exports it. It is read by some
+methods, whose results are compared with NumPy's, and written by some, after which all bytes are compared with those that
+NumPy's own assignment leaves, including the gaps between the elements. Operations that must be refused are refused.
 
-A case that goes wrong is named by its seed: `DLPACK_SEED=.. DLPACK_CASES=1` plays it alone.
+A failed case is named by its seed: `DLPACK_SEED=.. DLPACK_CASES=1` repeats it.
 
 Longer than 500 lines because each method that reads or writes is a function of its own.
 """
@@ -28,7 +28,7 @@ try:
 except ImportError:
     BFLOAT16 = None
 
-# Any bits are numbers here, and NumPy says of some that they have no counterpart in another type.
+# The bits are random numbers, and NumPy warns about conversions of some.
 warnings.simplefilter("ignore")
 d = p.differential
 NEWEST = {"max_version": (1, 3)}
@@ -38,7 +38,7 @@ TABLE = capi.Exchange(p.Tensor)
 
 
 class Methods:
-    """A producer that is known by its methods alone."""
+    """A producer with only the two methods."""
 
     def __init__(self, array):
         self.array = array
@@ -91,7 +91,7 @@ class Case:
         while math.prod(shape) > 600:
             shape[dice.randrange(rank)] = 1
         if rank in (1, 2) and dice.random() < 0.04:
-            # More than a block of the loops that copy.
+            # More than one batch of the copy loops.
             shape[-1] = dice.randrange(200, 1500)
         self.size = math.prod(shape)
         kind = dice.random()
@@ -102,14 +102,14 @@ class Case:
         for axis in reversed(order):
             strides[axis] = step
             if kind > 0.4:
-                # Gaps, the other direction, one element again and again, elements of other axes.
+                # Gaps, reversed axes, repeated elements, elements of other axes.
                 strides[axis] *= dice.choice([1, 1, 1, 2, 3]) if step < 3000 else 1
                 strides[axis] *= dice.choice([1, 1, -1])
                 if dice.random() < 0.06:
                     strides[axis] = dice.choice([0, 0, 1, -1, 2, 5])
             step = max(abs(strides[axis]), 1) * max(shape[axis], 1)
         if dice.random() < 0.1 and 1 in shape:
-            # The stride of an axis that is not walked is any number.
+            # The stride of an axis of size 1 is arbitrary.
             strides[shape.index(1)] = dice.choice([0, -7, 1000])
         return tuple(shape), strides
 
@@ -132,9 +132,9 @@ class Case:
             "table": lambda: TABLE.to_object(TABLE.from_object(p.take(array))),
         }
         if not self.readonly:
-            # It cannot say that it is read-only, so NumPy refuses to give it.
+            # The legacy struct has no read-only flag, so NumPy refuses to export it.
             made["legacy"] = lambda: Legacy(array)
-        # NumPy gives no buffer of what is neither in a direction nor in the other, on some versions.
+        # Some NumPy versions lend no buffer of an array that is contiguous in neither order.
         if self.dtype.kind != "c" and self.size and array.flags.forc:
             made["memoryview"] = lambda: memoryview(array)
         how = dice.choice(["array", *made])
@@ -142,7 +142,7 @@ class Case:
 
     @property
     def exports_readonly(self):
-        """Whether what we get says that it may not be written."""
+        """Whether the export must be read-only."""
         return self.readonly or self.how == "legacy"
 
     @property
@@ -162,7 +162,7 @@ class Case:
         return f"{self.dtype} {self.shape}, strides {self.strides}, offset {self.before}{flags}, by {self.how}"
 
     def views(self):
-        """The kinds of views that take an array of this rank."""
+        """The kinds of views that accept an array of this rank."""
         rank = len(self.shape)
         return ["any rank", "promised", *([str(rank)] if 1 <= rank <= 3 else [])]
 
@@ -193,7 +193,7 @@ def differs(got, want):
 
 
 def same(got, want):
-    """Whether an array is that of NumPy's: the type, the extents, the bytes."""
+    """Whether an array equals NumPy's in type, shape and bytes."""
     if (got.dtype, got.shape) != (want.dtype, want.shape):
         return f"{got.dtype} {got.shape} where NumPy has {want.dtype} {want.shape}"
     return differs(got.tobytes(), want.tobytes())
@@ -206,7 +206,7 @@ def same_memory(got, want):
 
 
 # -- reads ------------------------------------------------------------------------------------------
-# Each gives what is wrong, or None where it does not apply to the case.
+# Each returns a description of what is wrong, or None if it does not apply to the case.
 
 
 def by_view(method):
@@ -221,7 +221,7 @@ def by_slice_of_memory(case):
     act = lambda: d.read(case.source, case.dtype.name, kind, "as_slice")
     array = case.array
     is_slice = array.size == 0 or array.flags.c_contiguous and array.ctypes.data % (case.dtype.alignment or 1) == 0
-    # Without a promise others may write to it.
+    # Without a promise, other code may write it.
     return differs(act(), array.tobytes()) if kind == "promised" and is_slice else refused(act)
 
 
@@ -268,7 +268,7 @@ def by_reshape(case):
     try:
         got = d.read(case.source, case.dtype.name, case.dice.choice(case.views()), "reshape")
     except REFUSALS:
-        # NumPy says by the address whether it copied.
+        # NumPy reveals by the address whether it copied.
         flat = case.array.reshape(-1)
         return "it is refused, and NumPy needs no copy" if case.size and np.shares_memory(flat, case.array) else ""
     return differs(got, case.array.tobytes())
@@ -283,7 +283,7 @@ def by_convert(case):
     to = np.dtype("complex128" if case.dtype.kind == "c" else case.dice.choice(["float64", "complex128"]))
     act = lambda: d.read(case.source, to.name, "convert", "iter")
     if isinstance(case.source, Methods) and to != case.dtype:
-        # `numpy.asarray` knows no `__dlpack__`.
+        # `numpy.asarray` does not call `__dlpack__`.
         return refused(act)
     return differs(act(), np.asarray(case.array, to).tobytes())
 
@@ -291,7 +291,7 @@ def by_convert(case):
 def by_threes(case):
     act = lambda: d.read(case.source, case.dtype.name, "threes", case.dice.choice(["iter", "to_vec", "get", "rows"]))
     if not case.size:
-        # The strides of what is empty are any numbers.
+        # The strides of an empty array are arbitrary.
         return None
     if not case.shape or case.shape[-1] != 3 or case.strides[-1] != case.dtype.itemsize:
         return refused(act)
@@ -328,13 +328,13 @@ def by_owned_ndarray(case):
     if case.size and case.array.ctypes.data % (case.dtype.alignment or 1):
         return None
     got = d.to_owned(case.source, case.dtype.name)
-    # Bytes of a `bool` are for Rust alone to write.
+    # An array of `bool`s must not be writable by NumPy.
     return same(got, case.array) or differs(got.flags.writeable, case.dtype != bool)
 
 
 def by_from_dlpack(case):
     got = np.from_dlpack(p.take(case.source))
-    # NumPy gives what is empty memory of its own.
+    # NumPy gives an empty array its own memory.
     if case.size and got.flags.writeable is case.exports_readonly:
         return "it may be written" if got.flags.writeable else "it may not be written"
     return same_memory(got, case.array)
@@ -396,7 +396,7 @@ def by_part(case):
 
 
 def by_part_that_views(case):
-    """A part of a tensor as an argument."""
+    """A slice of a tensor as an argument."""
     index = case.an_index()
     return differs(d.read(p.take(case.source)[index], case.dtype.name, "any rank", "iter"), case.array[index].tobytes())
 
@@ -450,14 +450,14 @@ def by_copies(case):
 
 
 def by_copy_request(case):
-    """A copy that the consumer asked for, versioned or legacy."""
+    """A copy that the consumer requests, versioned or legacy."""
     request = case.dice.choice([{}, NEWEST])
     capsule = p.take(case.source).__dlpack__(copy=True, **request)
     return same(np.from_dlpack(p.take(capsule)), case.array)
 
 
 def by_legacy(case):
-    """A struct without a version: it cannot say that it is read-only, so then it is a copy."""
+    """A struct without a version has no read-only flag, so a read-only tensor is copied."""
     got = np.from_dlpack(p.take(p.take(case.source).__dlpack__()))
     return (same if case.exports_readonly else same_memory)(got, case.array)
 
@@ -469,7 +469,7 @@ def by_table(case):
 
 
 def by_bfloat16(case):
-    """Numbers that NumPy has of another package: over the bytes of the case, in parts."""
+    """Numbers of a type of another package, over the bytes of the case, in parts."""
     if BFLOAT16 is None:
         return None
     memory = bytearray(case.dice.randbytes(48))
@@ -492,13 +492,13 @@ def some_lines(case):
     packed = np.frombuffer(case.dice.randbytes(count * 28), np.dtype(FIELDS))
     lines = np.zeros(count, LINE)
     for name, _ in FIELDS:
-        # No signalling NaNs, which a way through Python's numbers makes quiet.
+        # Python's floats make signalling NaNs quiet, so these fields get other values.
         lines[name] = packed[name] if name not in ("price", "level") else packed["count"]
     return lines
 
 
 def by_column(case):
-    """A field of records: of ours, and of a structured array of NumPy's."""
+    """A field of records: of ours, and of a structured NumPy array."""
     lines = some_lines(case)
     journal, name = d.Journal(lines.tolist()), case.dice.choice(FIELDS)[0]
     wrong = same(np.asarray(getattr(journal, name)), lines[name])
@@ -506,7 +506,7 @@ def by_column(case):
 
 
 def by_uneven_strides(case):
-    """Strides in bytes that are no multiple of an element: what NumPy does not export."""
+    """Strides in bytes that are not a multiple of an element, which NumPy does not export."""
     if case.dtype.itemsize == 1 or case.how not in ("array", "methods"):
         return None
     array = np.zeros(3, np.dtype([("gap", "u1"), ("value", case.dtype)]))["value"]
@@ -583,7 +583,7 @@ def with_numpy(case, act, assign, refuses=False):
 
 
 def some_elements(case, shape=None):
-    """An array of the type of the case, packed or not."""
+    """An array of the type of the case, contiguous or not."""
     shape = case.shape if shape is None else shape
     count = math.prod(shape)
     if case.dice.random() < 0.3:
@@ -664,11 +664,11 @@ def into_slice_of_memory(case):
 
 
 def into_array(make):
-    """NumPy itself writes, through what we export."""
+    """Writes by NumPy, through an array that we export."""
 
     def write(case):
         if case.overlaps or not case.size:
-            # NumPy writes it several times, in an order of its own; and gives what is empty memory of its own.
+            # NumPy writes repeated elements in its own order, and gives an empty array its own memory.
             return None
         new = some_elements(case)
         return with_numpy(case, lambda: make(p.take(case.source)).__setitem__(..., new), lambda array: array.__setitem__(..., new))
@@ -709,7 +709,7 @@ def into_memoryview(case):
     return with_numpy(
         case,
         lambda: memoryview(p.take(case.source)).__setitem__(at, new[0].item()),
-        # A number of Python's, as there.
+        # A Python number, as in the tensor's method.
         lambda array: array.__setitem__(at, new[0].item()),
     )
 
@@ -764,7 +764,7 @@ WRITES |= {
 
 
 def play(tally, seed, played):
-    """A case: some reads, some writes."""
+    """Runs a case: some reads, some writes."""
     case = Case(seed)
     methods = [*case.dice.sample(list(READS.items()), 14), *case.dice.sample(list(WRITES.items()), 5)]
     for name, act in methods:
@@ -773,7 +773,7 @@ def play(tally, seed, played):
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            # A panic too.
+            # Also a panic.
             wrong = f"{type(error).__name__}: {error}"
             error.__traceback__ = None
         if wrong is None:
@@ -790,7 +790,7 @@ def differential(tally):
     gc.collect()
     if p.alive() != alive:
         tally.bad(f"{p.alive() - alive} owners are left")
-    # One case alone plays a few of them.
+    # A single case runs only some of the methods.
     unplayed = [name for name in [*READS, *WRITES] if name not in played and (BFLOAT16 or name != "bfloat16")]
     if unplayed and tally.planned > 1:
         tally.bad(f"never played: {', '.join(unplayed)}")

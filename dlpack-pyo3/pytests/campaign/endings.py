@@ -1,6 +1,6 @@
-"""Processes that end in every way, forks among busy threads, threads for long: the tests of that, again and again.
+"""Repeats the tests of process exit, of forks among busy threads, and of threads.
 
-Each process that a test starts adds a line to the file that `DLPACK_PROCESSES` names.
+Each process that a test starts appends a line to the file named by `DLPACK_PROCESSES`.
 """
 
 import json
@@ -17,14 +17,14 @@ TESTS = Path(__file__).parent.parent / "tests"
 
 
 def session(file, words, **env):
-    """Runs tests; gives the lines of their processes, and what pytest says if one failed, or how many passed."""
+    """Runs tests; returns the lines of their processes, and the output of pytest if one failed, or the number of passed ones."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "processes")
         run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", TESTS, TESTS / file]
         env = {**os.environ, "DLPACK_PROCESSES": str(place), **env}
         ended = subprocess.run([*run, *words], capture_output=True, text=True, env=env)
         lines = place.read_text().splitlines() if place.exists() else []
-    # 5: nothing was chosen.
+    # Status 5: no test was selected.
     note = ended.stdout[-1500:] if ended.returncode not in (0, 5) else ""
     return [json.loads(line) for line in lines], note, ended.stdout
 
@@ -33,7 +33,7 @@ def exits(tally):
     while not tally.done:
         words = ["-k", "not fork"]
         if tally.planned < 100:
-            # One kind of owner and one group of uses stand for the others.
+            # One kind of owner and one group of uses represent the others.
             words = ["-k", "not fork and (tensor] or views])"]
         processes, note, _ = session("test_exit.py", words, DLPACK_ROUNDS="3")
         fine = sum(fine for fine, _ in processes)
@@ -60,7 +60,7 @@ def forks(tally):
 
 
 def threads(tally):
-    """Each test goes on for as long as the others."""
+    """Each test runs for the same time."""
     seconds = tally.planned / 10
     _, note, text = session("test_threads.py", [], DLPACK_SECONDS=str(seconds))
     passed = re.search(r"(\d+) passed", text)

@@ -1,9 +1,8 @@
-"""Code that is handed a tensor by the exchange table, may keep it, and ends well, with an error, with a panic, or with one that
-panics again.
+"""User code that gets a tensor by the exchange table, may keep it, and ends well, with an error, with a panic, or with a panic
+whose payload panics when it is dropped.
 
-A tensor is its caller's again, whole and unreleased, or its keepers' until the last of them lets go: never both. Many are kept at a
-time, and what keeps them and the objects that were made let go in any order.
-"""
+The tensor is either its caller's again, unreleased, or belongs to the code that keeps it until the last reference is dropped: never
+both. Many are kept at a time, and the references and the objects are dropped in any order."""
 
 import random
 import sys
@@ -13,7 +12,7 @@ import dlpack_probe as p
 import report
 
 VALUES = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-# Nobody ever lets go of what is hidden in a payload that panics again.
+# A tensor in a payload that panics again is never released.
 ENDS = [(keep, end) for keep in ["nothing", "tensor", "buffer"] for end in ["well", "error", "panic", "bomb"]]
 ENDS += [("payload", "panic"), ("payload", "bomb"), ("hidden", "panic")]
 

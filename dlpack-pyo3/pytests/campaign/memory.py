@@ -1,11 +1,10 @@
-"""One allocation that fails, or all from one on, in Python's allocator and in Rust's, at every place of dozens of operations.
+"""One allocation that fails, or all from one on, in Python's allocator and in Rust's, at every point of dozens of operations.
 
-Each attempt has a process of its own. It may raise, or do without; it must not end the process, keep anything, or break what comes
-after it. What PyO3 does for the arguments and the results of a function is not among them: it panics, as it says. And CPython
-turns an exception into a `SystemError` where its trace finds no memory: forgiven, as long as it does the same to `chr(-1)`. From
-Python 3.12 on it keeps what a `__buffer__` returned, if it then finds no memory for an object of its own: forgiven once, where it
-does so with a class in plain Python.
-"""
+Each attempt runs in its own process. It may raise, or succeed without the allocation; it must not crash, keep anything, or break
+later operations. PyO3's conversions of arguments and results are excluded: it panics there, as documented. CPython replaces an
+exception by a `SystemError` if it cannot allocate the traceback: ignored, as long as it does the same for `chr(-1)`. From Python
+3.12 on CPython leaks the result of a `__buffer__` if a later allocation fails: ignored once, if it does so with a class in plain
+Python."""
 
 import gc
 import pickle
@@ -23,7 +22,7 @@ except ImportError:
 NEWEST = {"max_version": (1, 3)}
 MOST = 400
 MODES = ["one", "all"]
-# So many attempts without a failure are the last.
+# After this many attempts without a failure, the operation has enough memory.
 UNTOUCHED = 12
 ALLOCATORS = {
     "Python": (_testcapi.set_nomemory, _testcapi.remove_mem_hooks),
@@ -32,7 +31,7 @@ ALLOCATORS = {
 
 
 class Plain:
-    """A class with a buffer, and no line of ours."""
+    """A class with a buffer, without our code."""
 
     def __init__(self):
         self.memory = bytearray(2)
@@ -109,7 +108,7 @@ def operations():
         "setter": lambda: setattr(settings, "state", state),
         "setter, refused": lambda: setattr(settings, "state", plain),
     }
-    # `Convert` asks NumPy, of which no line is ours.
+    # `Convert` calls NumPy, which is not our code.
     for kind in [*p.kinds_of_views(), "to_vec"]:
         if kind != "View, Convert":
             found[f"view, {kind}"] = lambda kind=kind: p.make_view(plain, kind)
@@ -128,7 +127,7 @@ def operations():
 
 
 def usual(act):
-    """What an attempt without a failure is like."""
+    """The result of an attempt without a failure."""
     try:
         act()
     except Exception as error:
@@ -160,7 +159,7 @@ def attempt(act, owners, allocator, first, end, expected, forgives=False):
         stop()
     result = None
     gc.collect()
-    # Where the function is one of Python's, it is the trace of an exception within it.
+    # If the text names a Python function, the traceback of an exception inside of it could not be allocated.
     traceless = text.startswith(TRACELESS) or "<function " in text and text.endswith(UNSET)
     if came in ("SystemError", "PanicException") and not (traceless and forgives):
         return text, came
@@ -177,10 +176,10 @@ def failures(tally):
     few = ["__dlpack__", "__dlpack__, refused", "attribute", "import", "import, capsule", "import, many axes"]
     few += ["memoryview", "memoryview, refused", "tolist", "list", "item", "pickle, reduced", "setter", "view, ViewMut, promised"]
     chosen = list(found) if tally.planned > 1000 else few
-    # Each fails at least once, and is tried until it has enough memory.
+    # Each operation fails at least once, and is repeated until it has enough memory.
     tally.planned = len(chosen) * len(ALLOCATORS) * len(MODES) * (UNTOUCHED + 1)
     hits = {}
-    # What is there before is not looked at again and again.
+    # Excludes existing objects from later collections.
     gc.collect()
     gc.freeze()
     own = [report.apart(lambda: attempt(lambda: chr(-1), owners, "Python", k, k + 1, "ValueError"))[0] for k in range(20)]
@@ -202,7 +201,7 @@ def failures(tally):
                         cell.append((k, note))
                     else:
                         tally.good()
-                    # Later allocations are those of what comes afterwards.
+                    # Later allocations belong to later operations.
                     untouched = untouched + 1 if came == expected and not note else 0
                     if untouched == UNTOUCHED:
                         break

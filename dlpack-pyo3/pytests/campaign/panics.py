@@ -1,8 +1,7 @@
-"""Panics in every hook of the user's, with payloads that panic again when they are dropped: exceptions that Python can handle.
+"""Panics in every user-defined hook, with payloads that panic again when they are dropped: they become exceptions.
 
-Not so where PyO3 itself calls the user's code: a function of hers that panics raises `PanicException`, and ends the process when
-the payload panics again. `blow_up` shows it without a line of ours.
-"""
+Panics in functions that PyO3 itself calls are excluded: they raise `PanicException`, and abort if the payload panics again.
+`blow_up` shows it without our code."""
 
 import gc
 
@@ -23,7 +22,7 @@ def operations(owner):
     table = cls.__c_dlpack_exchange_api__
 
     def back():
-        """An object of this class, of somebody's tensor."""
+        """An object of this class, made of a foreign tensor."""
         import capi
 
         seen = capi.export(p.WProbe([3]))
@@ -72,7 +71,7 @@ def raise_(exception):
 
 
 def play(name, chosen, hook, payload):
-    """Does all of these with an object whose hook panics: what is wrong, and how often it did."""
+    """Runs these operations with an object whose hook panics. Returns what is wrong, and how often it panicked."""
     owner = getattr(p, name)()
     alive, before = p.alive(), p.thrown()
     wrong = ""
@@ -80,7 +79,7 @@ def play(name, chosen, hook, payload):
         if chosen is not None and operation != chosen:
             continue
         if hook == "from_dlpack" and operation.startswith("way back"):
-            # In an argument of a function of the user's: PyO3's to handle.
+            # A panic in an argument of a user's function is handled by PyO3.
             continue
         p.arm(hook, payload)
         try:
@@ -106,7 +105,7 @@ def play(name, chosen, hook, payload):
 
 def panics(tally):
     hooks, payloads = p.hooks()
-    # What is there before is not looked at again and again.
+    # Excludes existing objects from later collections.
     gc.collect()
     gc.freeze()
     if tally.planned < 1000:
@@ -121,7 +120,7 @@ def panics(tally):
                 for name in CLASSES:
                     wrong, thrown = report.apart(lambda: play(name, None, hook, payload))
                     if thrown is None:
-                        # It ended there: by which of them?
+                        # The process crashed, so each operation is repeated alone to find which one.
                         for operation in operations(getattr(p, name)()):
                             wrong, one = report.apart(lambda: play(name, operation, hook, payload))
                             thrown = (thrown or 0) + (one or 1)

@@ -1,9 +1,9 @@
 """Records of random layouts, compared with the data types and the memory of NumPy.
 
-Out: a class exports bytes as records of a layout that is drawn at run time, nested up to five deep, with gaps, packed and
-aligned fields, subarrays and subarrays without elements. NumPy has to see the data type that was drawn, and the same bytes.
+Export: a class exports bytes as records of a random layout, nested up to five deep, with gaps, packed and
+aligned fields, subarrays and subarrays without elements. NumPy must see the same data type, and the same bytes.
 
-In: the data type of a record of the module is changed in one place, or written in another form. A view has to accept it if and
+Import: the data type of a record of the module is changed in one place, or written in another form. A view must accept it if and
 only if it still describes that record, and then reads the values that NumPy reads.
 
 `DLPACK_SEED=.. DLPACK_CASES=1` repeats a case.
@@ -23,7 +23,7 @@ DEEPEST = 5
 
 
 class Layouts:
-    """Random layouts, as `Described` takes them, and the data types that NumPy has for them."""
+    """Random layouts, in the form that `Described` accepts, and their NumPy data types."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -34,7 +34,7 @@ class Layouts:
         for index in range(chance.randint(1, 5)):
             name = chance.choice(["a", "long_name", "T", "x", "größe", "_"]) + str(index)
             shape = chance.choice([(), (), (), (1,), (3,), (2, 3), (1, 2, 1), (0,), (2, 0)])
-            # The first field goes deeper more often: each record has one, so five levels are reached.
+            # The first field is nested more often: each record has one, so that five levels are reached.
             if depth < DEEPEST and chance.random() < (0.4 if index == 0 else 0.1):
                 size, inner, dtype = self.record(depth + 1)
                 kind = (size, inner)
@@ -59,7 +59,7 @@ def depth_of(dtype):
 
 
 def compare_layout(seed):
-    """What is wrong with the array that NumPy makes of a random layout, and the depth of the layout."""
+    """What is wrong with NumPy's array of a random layout, and the depth of the layout."""
     layouts = Layouts(seed)
     size, fields, dtype = layouts.record()
     depth, count = depth_of(dtype), layouts.random.randint(0, 4)
@@ -113,12 +113,12 @@ def change(dtype, chance):
         shape, inner = formats[at].shape, changed(formats[at].base, chance)
         formats[at] = np.dtype((inner, shape)) if shape else inner
     elif what == 9:
-        # The fields in another order in the list, where they were in memory.
+        # The fields in another order in the list, at the same offsets.
         order = list(range(len(names)))
         chance.shuffle(order)
         names, formats, offsets = ([things[i] for i in order] for things in (names, formats, offsets))
     elif what == 10:
-        # NumPy finds a field by its title too. The title may be the name that the record expects.
+        # NumPy also finds a field by its title, which may be the name that the record expects.
         titles = [f"title of {name}" for name in names]
         if chance.random() < 0.5:
             titles[at], names[at] = names[at], "renamed"
@@ -132,7 +132,7 @@ def change(dtype, chance):
 
 
 def describe(dtype):
-    """The properties by which two data types differ; the order of the list of fields is none."""
+    """The properties by which two data types differ; the order of the list of fields is not one of them."""
     base = dtype.base
     if base.names is None:
         return base.str, base.itemsize, dtype.shape
@@ -141,7 +141,7 @@ def describe(dtype):
 
 
 def compare_changed(seed):
-    """What is wrong with the answer of a view to a changed data type, and whether it was accepted."""
+    """What is wrong with a view's answer to a changed data type, and whether it was accepted."""
     chance = random.Random(seed)
     name = chance.choice(list(LAYOUTS))
     dtype = changed(LAYOUTS[name], chance)

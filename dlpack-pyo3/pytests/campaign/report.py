@@ -1,6 +1,6 @@
-"""What every campaign does: it counts, says how far it is, and keeps the first thing that went wrong.
+"""Common code of the campaigns: counts cases, reports progress, and keeps the first failure.
 
-A file of this folder is started as `python FILE SCALE [NAME]`, and prints two lines of JSON for each of its campaigns: one when that
+A file of this folder is started as `python FILE SCALE [NAME]`, and prints two lines of JSON for each of its campaigns: one when it
 begins, so that a process which dies has a name, and one with what came of it.
 """
 
@@ -11,9 +11,9 @@ import sys
 import time
 import traceback
 
-# No driver: one that is there would keep what a hostile producer says to lie on a device that it has not.
+# No driver: with one, core would ask it about the memory that a hostile producer claims to be on a device.
 os.environ["DLPACK_LIBCUDA"] = os.environ["DLPACK_LIBAMDHIP64"] = "none"
-# Nobody reads where a thousand panics came from.
+# The backtraces of thousands of panics are not needed.
 os.environ["RUST_BACKTRACE"] = "0"
 SCALES = {"short": None, "full": 1, "long": 5}
 SEED = int(os.environ.get("DLPACK_SEED", time.time_ns() % 10**9))
@@ -39,11 +39,11 @@ class Tally:
         self.note = self.note or note
 
     def judge(self, note, count=1):
-        """One more, which is bad if there is something to say about it."""
+        """Counts one more case, which is bad if there is a note."""
         self.bad(note, count) if note else self.good(count)
 
     def compare_with_plan(self):
-        """A campaign that found less to do than was planned is bad, however little of that was."""
+        """A campaign that did fewer cases than planned is bad, even if all were good."""
         if self.count < self.planned:
             self.wrong += 1
             self.note = self.note or f"only {self.count} of {self.planned} that were planned"
@@ -58,7 +58,7 @@ def say(**what):
 
 
 def main(campaigns):
-    """`campaigns`: by name, what does it, and its size in full and in short."""
+    """`campaigns`: by name, the function, and its size in full and in short."""
     scale, only = sys.argv[1], sys.argv[2:]
     for name, (act, full, short) in campaigns.items():
         if only and name not in only:
@@ -77,12 +77,12 @@ def main(campaigns):
 
 
 def apart(act, limit=60):
-    """Runs it in a child, and gives what is wrong, as it says itself or by the way that the child ended; and what it gave."""
+    """Runs `act` in a child process; returns what is wrong, from the child's own report or its exit status, and the result."""
     ours, its = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(ours)
-        # What a runtime says before it aborts is nobody's to read here.
+        # The output of a runtime that aborts is not needed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         signal.alarm(limit)
         try:

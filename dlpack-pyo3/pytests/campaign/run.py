@@ -1,13 +1,13 @@
-"""Plays all campaigns, one more at a time than there are processors, and writes what came of them down as a table.
+"""Runs all campaigns, one more at a time than there are CPUs, and writes the results as a table.
 
 usage: python run.py [--scale short|full|long] [--play WORD] --python INTERPRETER MODULE .. [--debug INTERPRETER MODULE] [--address INTERPRETER MODULE LIBRARY]
-  --scale    how many of each: seconds, what the project asks for, or five times that
-  --play     only what has the word in its name: a file of this folder, or `core` and `races`, which need no Python
+  --scale    how many cases of each: a few seconds, the numbers of the project's requirements, or five times those
+  --play     only campaigns with the word in their names: a file of this folder, or `core` and `races`, which need no Python
   --python   an interpreter, and the folder of our module for it
-  --debug    the same for a debug build of CPython, on which the threads and the round trips are played besides
-  --address  an interpreter, our module built with AddressSanitizer, and the library of that: the records are played besides
+  --debug    a debug build of CPython and its module, on which the threads and the round trips are run, too
+  --address  an interpreter, our module built with AddressSanitizer, and the sanitizer's library, with which the records are run, too
 
-The table is spec/campaign.md. A part of the campaigns, or a short form of them, is not written there.
+The table is spec/campaign.md. Partial or short runs do not change it.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
-# How many campaigns each file has. Longest first: the others fill the gaps.
+# How many campaigns each file has. The longest run first, so that the others fill the gaps.
 FILES = {"endings": 3, "trips": 1, "threads": 1, "differential": 1, "waits": 1, "memory": 1, "keepers": 1}
 FILES |= {"tensors": 2, "panics": 1, "arguments": 1, "consumers": 2, "records": 2}
-# A debug build notices a count of references that is changed without the GIL; it is slower, and sees that in any of them.
+# A debug build notices a reference count that is changed without the GIL. It is slower, but any of these cases shows it.
 DEBUG = {"trips": {"full": 1_000_000, "long": 5_000_000}, "threads": {"full": 1_000_000, "long": 5_000_000}}
 # The address of each field comes from a layout, so a wrong one reads outside of an allocation.
 ADDRESS = ["records"]
@@ -38,7 +38,7 @@ RACES = 2
 CORE = {"crafted tensors", "lying implementations"}
 CASES = {"short": 10_000, "full": 2_000_000, "long": 10_000_000}
 LIMIT = {"short": 300, "full": 3000, "long": 15_000}
-# The row of what did not come to its end.
+# The row of a campaign that did not finish.
 NOTHING = {"count": 0, "planned": 1, "bad": 1, "seconds": 0}
 TARGET = "x86_64-unknown-linux-gnu"
 HEAD = """# Campaigns
@@ -63,7 +63,7 @@ Not counted, because our code is not involved:
 
 def environment(**more):
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **more}
-    # Set by the `cargo run` that may have started us; they would hand our compiler to the other cargo.
+    # Set by the `cargo run` that may have started this script; they would make the other cargo use this compiler.
     for name in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"]:
         env.pop(name, None)
     return env
@@ -87,7 +87,7 @@ def version_of(python):
 
 
 def play(name, python, module, args, on=None, **more):
-    """A file of campaigns in a process of its own: the results, and one more if it dies or has others than it should."""
+    """Runs a file of campaigns in its own process: the results, and one more if it crashes or its results are not the expected ones."""
     path = os.pathsep.join([module, str(HERE.parent / "tests")])
     command, env = [python, HERE / f"{name}.py", args.scale], environment(PYTHONPATH=path, **more)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
@@ -99,7 +99,7 @@ def play(name, python, module, args, on=None, **more):
         for line in process.stderr:
             errors.append(line)
             if line.startswith("  "):
-                # How far it is.
+                # The progress.
                 print(line, end="", flush=True)
 
     relaying = threading.Thread(target=relay)
@@ -141,14 +141,14 @@ def core(where, words, args, **env):
 
 
 def sanitizer(name, **env):
-    """The words of a build for a sanitizer, and its environment."""
+    """The arguments of a build with a sanitizer, and its environment."""
     target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
     env |= {"CARGO_TARGET_DIR": str(Path(target, f"{name}-sanitizer")), "RUSTFLAGS": f"-Zsanitizer={name}"}
     return ["+nightly", "test", "--target", TARGET], env
 
 
 def races(args):
-    """What threads do with tensors, under ThreadSanitizer, which has to report a race that is planted.
+    """Operations of threads on tensors, under ThreadSanitizer, which must report a planted race.
 
     It needs a standard library that it watches too: without, it reports what that does.
     """
@@ -159,13 +159,13 @@ def races(args):
         words = [*command, *words]
         return subprocess.run(words, capture_output=True, text=True, env=environment(**env, **more), cwd=ROOT)
 
-    # The planted race runs alone: ThreadSanitizer reports none of which it has forgotten one half, as beside many other accesses.
+    # The planted race runs alone: next to many other accesses, ThreadSanitizer may forget one half of a race.
     ended, planted = run(), run("planted", DLPACK_PLANT="1")
     note = (ended.stdout + ended.stderr)[-1500:] if ended.returncode else ""
     if "data race" not in planted.stdout + planted.stderr:
         note += "; a race that was planted is not reported"
     seconds = round(time.monotonic() - begun)
-    # Six threads of the first test do so many things; that the others ran is all that is known of them.
+    # The count is that of the first test's six threads; of the others only success is known.
     passed = re.search(r"(\d+) passed", ended.stdout)
     planned = 6 * CASES[args.scale] // 100
     count = planned if passed and int(passed[1]) >= RACES else 0
@@ -176,7 +176,7 @@ def races(args):
 
 
 def rust(args):
-    """All that needs no Python, one after the other: Cargo builds one thing at a time anyway."""
+    """All campaigns without Python, one after the other, because Cargo locks its build folder."""
     results = core("Rust", ["test"], args) if args.play in "core" else []
     installed = output("rustup", "component", "list", "--installed", "--toolchain", "nightly")
     if not output("cargo", "+nightly", "--version"):
@@ -193,7 +193,7 @@ def rust(args):
 
 
 def jobs(args):
-    """What to play, one function each."""
+    """The campaigns to run, one function each."""
     found = []
     if args.play in "core" or args.play in "races":
         found.append(lambda: rust(args))
@@ -247,7 +247,7 @@ def main():
     parser.add_argument("--address", nargs=3, action="append", default=[], metavar=("INTERPRETER", "MODULE", "LIBRARY"))
     args = parser.parse_args()
     results = []
-    # More than half of the time the processes of `endings` wait for their end.
+    # The processes of `endings` wait for more than half of the time.
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() + 1) as pool:
         playing = [pool.submit(job) for job in jobs(args)]
         for job in concurrent.futures.as_completed(playing):

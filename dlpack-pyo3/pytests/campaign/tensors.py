@@ -18,7 +18,7 @@ def in_steps(tally, play):
 
 
 def capsules(tally):
-    # The first makes a `Tensor`, the others make objects of their own.
+    # The first class makes a `Tensor`, the others make their own objects.
     tables = [cls.__c_dlpack_exchange_api__ for cls in (p.Probe, p.Tensor, p.Adopted)]
     in_steps(tally, lambda seed, cases: p.forge_capsules(seed, cases, tables))
 

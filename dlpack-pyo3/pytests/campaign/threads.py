@@ -1,6 +1,6 @@
-"""Eight threads that export, import, view, change and drop the same objects at a tiny switch interval.
+"""Eight threads that export, import, view, change and drop the same objects, with a tiny switch interval.
 
-In a debug build of CPython a count of references that is changed without the GIL ends the process.
+A debug build of CPython aborts if a reference count is changed without the GIL.
 """
 
 import collections
@@ -98,7 +98,7 @@ def acts(objects, rng):
             seen.release(gil=False)
 
     def promised():
-        """Views with a promise, of which one at a time may write."""
+        """Views with a promise, of which only one at a time may write."""
         thing = rng.choice(objects.changing_shared)
         try:
             p.make_view(thing, rng.choice(["View, promised", "ViewMut, promised"]))
@@ -136,7 +136,7 @@ def acts(objects, rng):
 def threads(tally):
     alive = p.alive()
     objects, raised = Objects(), []
-    # What a class makes once is there before anything is counted.
+    # Makes what each class makes once, before anything is counted.
     for act in acts(objects, random.Random(1)) * 3:
         act()
     objects.handed.clear()

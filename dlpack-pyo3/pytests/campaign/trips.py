@@ -1,4 +1,4 @@
-"""Round trips of every kind, refusals among them, after which there is no more memory, no reference and no owner than before."""
+"""Round trips of every kind, also refused ones, after which memory, references and owners are as before."""
 
 import gc
 import itertools
@@ -16,7 +16,7 @@ except ImportError:
     numpy = None
 
 NEWEST = {"max_version": (1, 3)}
-# What the allocators keep for themselves, in bytes and in objects of Python; what a million leaked pointers would be is more.
+# Bytes and Python objects that allocators keep for themselves; a million leaked pointers would be more.
 SLACK, BLOCKS, RESIDENT = 48 << 10, 300, 6 << 20
 
 
@@ -145,7 +145,7 @@ def no_producer():
 
 
 def resident():
-    """The bytes of memory of this process; 0 where the system does not say it so."""
+    """The resident memory of this process in bytes; 0 if the system does not report it in this way."""
     if sys.platform != "linux":
         return 0
     with open("/proc/self/statm") as file:
@@ -162,12 +162,12 @@ def repeat(act, count):
 
 
 def grown(act, count):
-    """What is wrong after so many trips."""
+    """What is wrong after this many trips."""
     repeat(act, count // 5 + 200)
     gc.collect()
     before = usage()
     repeat(act, count - count // 5)
-    # Cycles are no leak. Nothing else runs that might tidy up, such as a call of a function of the module.
+    # Cycles are not leaks. No other code runs that might free something, such as a call of a function of the module.
     gc.collect()
     memory, blocks, pages = (now - then for now, then in zip(usage(), before))
     if memory > SLACK or blocks > BLOCKS or pages > RESIDENT:
@@ -178,11 +178,11 @@ def grown(act, count):
 def trips(tally):
     (exports, owners), (others, users) = kinds(), uses.uses()
     found, owners = {**exports, **others}, owners + users
-    # Most of the others take longer, and a leak of a pointer shows after far fewer.
+    # Most of the others take longer, and a leaked pointer is noticed after far fewer.
     share = -(-tally.planned // (4 * len(exports) + len(others)))
     for act in found.values():
         repeat(act, 10)
-    # The module remembers so many drops, and no more.
+    # Fills the module's limited record of drops.
     repeat(lambda: p.Probe([1]), 10_001)
     gc.collect()
     held, alive = [sys.getrefcount(owner) for owner in owners], p.alive()

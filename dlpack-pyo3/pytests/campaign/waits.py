@@ -1,8 +1,7 @@
-"""Threads that wait for a device, on a driver without a GPU: in exports and in deleters, attached or not, and in code of the user's
-that we call and that lets go of the interpreter by itself.
+"""Threads that wait for a device, on a driver without a GPU: in exports and in deleters, attached or not, and in user code that we
+call and that releases the GIL by itself.
 
-Nobody lets go of an interpreter that it has not; nothing is freed before its last use, or never.
-"""
+No thread releases a GIL that it does not hold. Nothing is freed before its last use, and everything is freed."""
 
 import os
 import random
@@ -23,7 +22,7 @@ THREADS, ROUND = 4, 25
 
 
 def release_from(way, owner):
-    """Makes what lets go of a tensor when it is called."""
+    """A function that releases a tensor in one of several ways."""
     if way.endswith("capsule"):
         return [owner.__dlpack__(stream=-1, **({} if way.startswith("legacy") else NEWEST))].clear
     seen = capi.export(owner, stream=-1)

@@ -1,11 +1,11 @@
-"""One adapter a library: how it takes a tensor, how it shows what it took, and what is known of it.
+"""One adapter for each library: how it imports a tensor, how its contents are read, and its known deviations.
 
-What is known is a dict from patterns of case names to (outcome, words):
-    "them"  the library refuses, and says so by an exception
+Known deviations are a dict from patterns of case names to (outcome, text):
+    "them"  the library refuses by an exception
     "us"    we refuse, by a BufferError
-    "copy"  right, but in other memory
-    "bug"   wrong by the library's own doing; the words name the row of the project's facts that tells of it
-Every other cell must be right, in our memory where the case is about memory.
+    "copy"  correct, but in other memory
+    "bug"   wrong because of the library; the text names the row of the project's facts about it
+Every other cell must be correct, and in our memory if the case is about memory.
 """
 
 import ctypes
@@ -22,15 +22,15 @@ class Adapter:
     version: str
     take: Callable[..., Any]
     look: Callable[[Any], Seen]
-    # Writes one element, or raises; None where the library writes nothing in place.
+    # Writes one element, or raises; None if the library has no in-place writes.
     poke: Optional[Callable[[Any], None]] = None
-    # Whether `take` has a keyword `copy`; else the producer is asked in the library's stead.
+    # Whether `take` has a keyword `copy`; otherwise the producer gets the request instead.
     copy: bool = False
-    # Takes bytes as they lie in memory, with neither shape nor dtype.
+    # Imports plain bytes, with neither shape nor dtype.
     raw: bool = False
     # Prefers the exchange table to `__dlpack__`.
     exchange: bool = False
-    # Uses the tensor in the background, so that it is dropped there: on a thread that Python does not know.
+    # Uses the tensor in the background, so that it is dropped on a thread that Python does not know.
     busy: Optional[Callable[[Any], Any]] = None
     known: dict = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ def adapter(name):
 SMALL_FLOATS = [name for name, (code, _, lanes) in DTYPES.items() if code >= 7 and lanes == 1]
 PACKED = [name for name in SMALL_FLOATS if DTYPES[name][1] < 8]
 PADDED = ["float6_e2m3fn padded", "float4_e2m1fn padded"]
-# What hardly any library takes.
+# Data types that hardly any library accepts.
 RARE = ["int128", "uint128", "float4_e2m1fnx2", "float32x4", *PADDED]
 BFLOAT = ["bfloat16"]
 NOT_NUMPY = [*SMALL_FLOATS, *BFLOAT, "complex32"]
@@ -54,7 +54,7 @@ def lacks(names, but=()):
     return {f"dtype {name}": ("them", "the library has no such dtype") for name in [*names, *RARE] if name not in but}
 
 
-# What a library that asks for no version gets: a legacy capsule has no flags.
+# For a library that requests no version: a legacy capsule has no flags.
 LEGACY = {
     **{f"dtype {name}": ("us", "requests the legacy struct, which cannot describe padded items: we refuse") for name in PADDED},
     "broadcast": ("copy", "overlapping elements are read-only, and the legacy struct has no flag for that: we copy"),
@@ -62,7 +62,7 @@ LEGACY = {
     "read-only, copy=False": ("us", "requests the legacy struct, which has no read-only flag: we refuse"),
 }
 KNOWN_OF_ALL = {"legacy, read-only": LEGACY["read-only"]}
-# What one gets that takes only the legacy capsule, where another was asked for.
+# For a library that accepts only the legacy capsule, if another one is requested.
 NO_VERSIONED = {f"asked for {version}": ("them", "takes the legacy capsule only") for version in ("(1, 0)", "(1, 99)", "(2, 0)")}
 IGNORES_READ_ONLY = "ignores READ_ONLY, without a warning (consumers 0.6, faults 76)"
 
@@ -80,14 +80,14 @@ def numpy():
 
     known = lacks(NOT_NUMPY)
     if np.__version__ < "2":
-        # It makes all that it takes read-only.
+        # Its imports are all read-only.
         known["as an argument"] = ("them", "exports no read-only array, and has no other of ours")
         return Adapter(np.__version__, np.from_dlpack, of_numpy, known=known | LEGACY | NO_VERSIONED)
     return Adapter(np.__version__, np.from_dlpack, of_numpy, poke, copy=True, known=known)
 
 
 def numpy_and_ml_dtypes():
-    """NumPy from 2.5 on, told of the types that ml_dtypes adds; it does not know them by itself."""
+    """NumPy 2.5 or later, with the types of ml_dtypes registered, which it does not know by itself."""
     import ml_dtypes
     import numpy as np
 
@@ -114,7 +114,7 @@ def torch():
     import torch
 
     def look(tensor):
-        # Made contiguous first: then its memory is its elements in order.
+        # The memory of a contiguous tensor is its elements in order.
         flat = tensor.contiguous()
         data = ctypes.string_at(flat.data_ptr(), flat.numel() * flat.element_size())
         dtype = str(tensor.dtype).removeprefix("torch.").replace("_x2", "x2")
@@ -137,7 +137,7 @@ def jax():
     import jax
     import numpy as np
 
-    # Else 64-bit types are silently halved.
+    # Otherwise JAX silently halves 64-bit types.
     jax.config.update("jax_enable_x64", True)
 
     def look(array):
@@ -160,7 +160,7 @@ def jax():
         "read-only, copy=True": ("bug", IGNORES_COPY),
     }
     if jax.__version_info__ < (0, 11):
-        # It gets copies of what is read-only, and takes them gladly.
+        # It gets copies of read-only tensors, and accepts them.
         del known["broadcast"], known["read-only, copy=True"]
         known |= LEGACY | NO_VERSIONED | {"read-only, copy=False": ("bug", IGNORES_COPY)}
     return Adapter(jax.__version__, jax.dlpack.from_dlpack, look, copy=True, busy=work, known=known)
@@ -169,14 +169,14 @@ def jax():
 def tvm_ffi():
     import tvm_ffi
 
-    # Refuses padded types of the table, and then asks for the legacy capsule.
+    # Refuses padded types of the table, and then requests the legacy capsule.
     return tvm_ffi_with(tvm_ffi.from_dlpack, {f"dtype {name}": LEGACY[f"dtype {name}"] for name in PADDED})
 
 
 def tvm_ffi_with(take, more):
     import tvm_ffi
 
-    # Through the exchange table; where a case asks for something, through capsules, of which it takes the legacy one.
+    # Through the exchange table; cases with a request use capsules, of which it accepts the legacy one.
     known = NO_VERSIONED | {"read-only, copy=False": LEGACY["read-only, copy=False"]}
 
     def look(tensor):
@@ -324,7 +324,7 @@ def dpnp():
     def poke(array):
         array[...] = 1
 
-    # It makes a NumPy array of what lies on the CPU.
+    # It makes a NumPy array of memory on the CPU.
     return Adapter(dp.__version__, dp.from_dlpack, of_numpy, poke, copy=True, known=lacks(NOT_NUMPY))
 
 
@@ -378,7 +378,7 @@ def cuda_core():
     def look(view):
         return capsule.seen(view.ptr, view.shape, view.strides, str(view.dtype), view.readonly)
 
-    # It has bfloat16 where ml_dtypes is installed.
+    # It has bfloat16 if ml_dtypes is installed.
     known = lacks(NOT_NUMPY, but=BFLOAT) | {
         "dropped in a cycle": ("bug", "a view that dies in a reference cycle never calls the deleter (consumers 0.18)"),
     }

@@ -1,7 +1,7 @@
-"""Asks one library's arrays in unusual states for their data, and our imports for the same: ask_states.py ADAPTER [--from N]
+"""Exports one library's arrays in unusual states by the library itself and by our imports: ask_states.py ADAPTER [--from N]
 
-Prints a line of JSON when it starts a state and a question, and one for each answer. An answer may be the end of the process:
-whoever reads the lines knows then to which question.
+Prints a line of JSON when it starts a state and a question, and one for each answer. A question may crash the process:
+the last line tells which one.
 """
 
 import argparse
@@ -16,7 +16,7 @@ def own_dlpack(array, **keywords):
     try:
         return array.__dlpack__(max_version=(1, 3), **keywords)
     except TypeError:
-        # From before the keyword.
+        # A version without the keyword.
         return array.__dlpack__()
 
 
@@ -60,7 +60,7 @@ def our_conversion(array):
     return states.converted(array)
 
 
-# In this order: what ends the process when the library is asked by itself is not asked through us.
+# In this order: a question that crashes the library itself is not asked through us.
 QUESTIONS = {
     "__dlpack__": own_dlpack,
     "copy=True": own_copy,
@@ -74,7 +74,7 @@ QUESTIONS = {
 
 
 def plain(value):
-    """Numbers that JSON can say."""
+    """Numbers that JSON can represent."""
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
     if isinstance(value, complex):
@@ -85,7 +85,7 @@ def plain(value):
 
 
 def answer(question, array):
-    """What came of a question: (kind, words or numbers)."""
+    """The answer to a question: (kind, text or numbers)."""
     if isinstance(array, Inside):
         return array.ask(lambda inside: answer(question, inside))
     ask = QUESTIONS[question]
@@ -107,10 +107,10 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("adapter")
     arguments.add_argument("--from", dest="start", type=int, default=0)
-    # Questions that are left out of the first state.
+    # Questions that are omitted for the first state.
     arguments.add_argument("--without", action="append", default=[])
     options = arguments.parse_args()
-    # Libraries print what they like; the reader's pipe is for us.
+    # Libraries print to stdout, so the lines for the reader use a duplicate of its descriptor.
     lines = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -1,4 +1,4 @@
-"""What lies in a DLPack capsule, read with ctypes: a second opinion that shares no code with our crates."""
+"""The contents of a DLPack capsule, read with ctypes, so that no code is shared with our crates."""
 
 import ctypes
 from collections import namedtuple
@@ -32,7 +32,7 @@ NAMES = {fields: name for name, fields in DTYPES.items()}
 
 
 def bits_of(dtype):
-    """The bits of one item, all its lanes together."""
+    """The bits of one item, of all its lanes together."""
     _, bits, lanes = DTYPES[dtype]
     return bits * lanes
 
@@ -75,7 +75,7 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def managed(capsule):
-    """The struct in a capsule that nobody has consumed."""
+    """The struct in an unconsumed capsule."""
     name = _name(capsule)
     return KINDS[name].from_address(_pointer(capsule, name))
 
@@ -84,7 +84,7 @@ def seen(pointer, shape, strides, dtype, readonly=None):
     """A tensor in memory; strides in elements, None for row-major."""
     bits = bits_of(dtype)
     if bits < 8:
-        # Packed: only whole, contiguous tensors of such types occur here.
+        # Packed items: only contiguous tensors of such types occur here.
         count = 1
         for extent in shape:
             count *= extent
@@ -103,7 +103,7 @@ def seen(pointer, shape, strides, dtype, readonly=None):
 
 
 def look(capsule):
-    """The tensor in a capsule that nobody has consumed."""
+    """The tensor in an unconsumed capsule."""
     held = managed(capsule)
     tensor = held.tensor
     shape = tensor.shape[: tensor.ndim]
@@ -114,11 +114,11 @@ def look(capsule):
 
 
 class Deleters:
-    """Puts a counter before the deleter of each capsule that passes through `watch`."""
+    """Puts a counter in front of the deleter of each capsule that passes through `watch`."""
 
     def __init__(self):
         self.calls = []
-        # A callback must outlive every call, and nobody knows when the last one comes.
+        # A callback must outlive every call, and the last call may come at any time.
         Deleters.kept = getattr(Deleters, "kept", [])
 
     def watch(self, capsule):

@@ -1,7 +1,7 @@
-"""What each library is given: (name, case), in the order of the table's rows.
+"""The cases for each library: (name, case), in the order of the table's rows.
 
-A case has an action of worker.py and tensors to do it with, `variants`; its cell is the worst of them.
-Tensors are writable where nothing else is said, since libraries that ask for the legacy capsule get a copy else.
+A case has an action of worker.py and tensors for it, `variants`; its cell is the worst of their results.
+Tensors are writable by default, because libraries that request the legacy capsule get a copy of read-only ones.
 """
 
 from capsule import DTYPES
@@ -45,5 +45,5 @@ CASES = [
     *(case(f"dtype {dtype} padded", {"dtype": dtype, "padded": True}) for dtype in ("float6_e2m3fn", "float4_e2m1fn")),
 ]
 
-# Each in a process of its own, which must end as if nothing had happened.
+# Each in its own process, which must exit normally.
 EXITS = ["in a global", "in a cycle", "on a daemon thread", "while it is used"]

@@ -1,4 +1,4 @@
-"""Runs ask_states.py for one library, and judges what it says."""
+"""Runs ask_states.py for one library, and judges its output."""
 
 import json
 import math
@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# The library's own, and ours; the last of ours asks NumPy.
+# The library's own exports, and our imports; the last of ours uses NumPy.
 OWN = ["__dlpack__", "copy=True", "__array__"]
 OURS = ["import", "copy", "argument", "ViewMut", "Convert"]
-# What ends the process by the library's own doing is not asked through us.
+# A question that crashes the library itself is not asked through us.
 ASKS = {"__dlpack__": ["copy=True", *OURS], "copy=True": ["copy"], "__array__": ["Convert"]}
 PATIENCE = 300
-# NumPy 1 refuses it as its capsule cannot say read-only; we read it where it lies, and know. `ViewMut` is refused as the others.
+# NumPy 1 refuses a read-only array because its capsule has no such flag; our import reads the array directly. `ViewMut` refuses
+# it.
 READ_ONLY = "read-only"
 HEAD = [
     "## States of their arrays",
@@ -33,7 +34,7 @@ HEAD = [
 
 
 class State:
-    """One row: an answer to each question, as (kind, words)."""
+    """One row: an answer to each question, as (kind, text)."""
 
     def __init__(self, name, index, numbers):
         self.name, self.index, self.numbers = name, index, numbers
@@ -46,7 +47,7 @@ class State:
         if self.missing:
             return {}
         own, copy, array = (self.answers.get(one, ("none", ""))[0] for one in OWN)
-        # Where the library refuses its memory, it may give a copy, and NumPy may convert its items.
+        # If the library refuses its memory, it may return a copy, and NumPy may convert its items.
         gives = {"copy": copy == "gives", "Convert": array not in ("refuses", "died")}
         wrong = {}
         for question in OURS:
@@ -68,7 +69,7 @@ class State:
         if self.numbers is None:
             return True
         if question == "Convert" and any(isinstance(one, str) for one in self.numbers):
-            # Of complex numbers, NumPy gives the real parts, with a warning.
+            # NumPy converts complex numbers to their real parts, with a warning.
             return True
         return same(found, self.numbers)
 
@@ -76,7 +77,7 @@ class State:
 def same(found, expected):
     if isinstance(found, list) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(same, found, expected))
-    # NumPy has no other number for what is missing.
+    # NumPy represents a missing value by NaN.
     return found == expected or (expected is None and isinstance(found, float) and math.isnan(found))
 
 
@@ -100,7 +101,7 @@ def run(python, environment, adapter):
             raise RuntimeError(f"{adapter}: the states cannot be asked: {last[-1]}")
         state = states[-1]
         if state.asked is None:
-            # It ended while the array was made, or dropped.
+            # It crashed while the array was made or dropped.
             state.missing = f"the process ended: {status}"
             start, without = state.index + 1, []
             continue
@@ -114,7 +115,7 @@ def run(python, environment, adapter):
 
 def take(states, line):
     if "state" in line:
-        # One that is begun anew goes on.
+        # A restarted state continues.
         if not states or states[-1].index != line["index"]:
             states.append(State(line["state"], line["index"], line["numbers"]))
         states[-1].asked = None
@@ -129,7 +130,7 @@ def take(states, line):
 
 
 def rows(title, states, note):
-    """The rows of a table; `note` gives the number of the words of a refusal."""
+    """The rows of a table; `note` returns the number of a refusal's text."""
     marks = {"gives": "gives", "refuses": "refuses", "died": "ends the process", "none": "-"}
     for state in states:
         if state.missing:

@@ -1,4 +1,4 @@
-"""Libraries that do one thing wrong each, so that we see the matrix notice."""
+"""Libraries that each do one thing wrong, to check that the matrix notices."""
 
 import os
 from dataclasses import replace
@@ -64,7 +64,7 @@ def refuses():
 
 
 def overwrites():
-    """As if it had never heard of READ_ONLY."""
+    """Ignores READ_ONLY."""
 
     def poke(array):
         import ctypes
@@ -107,7 +107,7 @@ class Fickle:
 
 
 class Fatal:
-    """An array that ends the process."""
+    """An array that crashes the process."""
 
     def __init__(self, questions):
         self.questions = questions
@@ -126,7 +126,7 @@ class Fatal:
 
 
 ONES = [1.0, 1.0, 1.0]
-# What the judge of states has to see, and what it has to let pass, by the name of an adapter.
+# The faults that the judge of states must notice or accept, by the name of an adapter.
 STATES = {
     "honest": [State("plain", lambda: np.ones(3, "f4"), ONES), State("refused", lambda: np.zeros(3, "M8[s]"), None)],
     "refuses": [State("plain", lambda: np.zeros(3, "M8[s]"), None)],

@@ -1,8 +1,8 @@
-"""Every library, every case: starts worker.py for each, reads what it prints, and writes the table.
+"""Every library, every case: starts worker.py for each, reads its output, and writes the table.
 
     run.py --library TITLE ADAPTER PYTHON MODULES .. --skipped TITLE REASON .. [--table FILE]
 
-`cargo xtask consumers` makes the environments and starts this. The exit status is 1 if a cell is neither
+`cargo xtask consumers` makes the environments and runs this. The exit status is 1 if a cell is neither
 right nor known: see `known` in adapters.py.
 """
 
@@ -23,7 +23,7 @@ import judge_states
 from cases import CASES, EXITS
 
 HERE = Path(__file__).resolve().parent
-# Seconds without a line from a worker; TensorFlow alone takes ten to load on a cold disk.
+# Seconds without a line from a worker. TensorFlow takes ten to load from a cold disk.
 PATIENCE = 600
 SIGNS = re.compile(r"Fatal Python error|panicked at|Traceback|Exception ignored|double free|corrupted|Segmentation")
 MARKS = {"zero": "=", "copy": "copy", "them": "they", "us": "we", "bug": "bug"}
@@ -36,7 +36,7 @@ class Library:
         self.title, self.adapter, self.python = title, adapter, python
         self.environment = os.environ | {"PYTHONPATH": modules, "PYTHONFAULTHANDLER": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         self.version = self.interpreter = self.skipped = None
-        # Case name -> (outcome, words, expected or not).
+        # Case name -> (outcome, text, expected or not).
         self.cells = {}
         self.stale = []
         self.states = []
@@ -55,7 +55,7 @@ class Library:
         return self
 
     def go_on(self, start):
-        """Runs a worker from a case on; gives the case after the one that ended it."""
+        """Runs a worker from a case on; returns the case after the one that crashed it."""
         process = subprocess.Popen(
             self.command("--from", str(start)),
             env=self.environment,
@@ -99,7 +99,7 @@ class Library:
         return current + 1
 
     def note(self, line, current):
-        """Takes in one line of a worker; gives the case that is running now."""
+        """Reads one line of a worker; returns the case that is running now."""
         if "version" in line:
             self.version = line["version"]
             self.interpreter = line["python"]
@@ -113,7 +113,7 @@ class Library:
         return current
 
     def leave(self, how):
-        """Ends an interpreter while the library holds a tensor, and looks how it ended."""
+        """Exits an interpreter while the library keeps a tensor, and checks its exit status."""
         try:
             done = subprocess.run(
                 self.command("--exit", how),
@@ -135,25 +135,25 @@ def ended(status):
 
 
 def last(text):
-    """The line of standard error that says most."""
+    """The most informative line of standard error."""
     lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
     telling = [line for line in lines if SIGNS.search(line) and not line.startswith("Traceback")]
     return (telling or lines or ["no word"])[-1][:160]
 
 
 def tidy(words):
-    """The words of an error without what differs from run to run or breaks a table."""
+    """The text of an error without parts that differ from run to run or break a table."""
     words = re.sub(r"0x[0-9a-fA-F]+", "0x..", words.replace("|", "/"))
     words = re.sub(r"(/[\w.+-]+){2,}/", "", words)
     words = re.sub(r"with shape \([\d, ]*\)", "with that shape", words)
     words = re.sub(r": bytes \w+\.\. instead of \w+\.\.", "", words)
-    # The same refusal of a dozen data types is one note.
+    # Equal refusals of a dozen data types become one note.
     words = re.sub(r"(?i)\b(types?|codes?:?|datatype|dtype)( \(?)\d+(, \d+)?", r"\1\2..", words)
     return words if len(words) <= 200 else words[:200].rstrip() + " .."
 
 
 class Table:
-    """The markdown of it all; equal words share a note."""
+    """The markdown table; equal texts share a note."""
 
     def __init__(self, libraries):
         self.libraries = [library for library in libraries if library.skipped is None]
@@ -168,7 +168,7 @@ class Table:
         return f"{mark} {self.note(words)}" if words else mark
 
     def note(self, words):
-        """The number of the note with these words."""
+        """The number of the note with this text."""
         return self.notes.setdefault(tidy(words), len(self.notes) + 1)
 
     def rows(self, names):
@@ -245,7 +245,7 @@ def main():
         text = Table(libraries).text()
         Path(options.table).write_text(text)
         print(text)
-    # What is installed must load; only what could not be installed may be missing.
+    # An installed library must load; only one that could not be installed may be missing.
     failed = sum(library.skipped is not None for library in libraries) - len(options.skipped)
     for library in libraries:
         for name, (outcome, words, expected) in library.cells.items():
@@ -259,7 +259,7 @@ def main():
         for line in library.stale:
             print(f"known otherwise: {line}")
         if library.title == "torch" and library.skipped is None:
-            # Its DataLoader, with workers that are spawned and such that are forked; and what we say of its states.
+            # Its DataLoader, with spawned and forked workers; and our answers for its states.
             for script in ("carry.py", "torch_states.py"):
                 failed += subprocess.run([library.python, HERE.parent / "tests" / script], env=library.environment).returncode != 0
     for library in libraries:

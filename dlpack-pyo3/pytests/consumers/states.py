@@ -1,8 +1,8 @@
-"""The unusual states of each library's arrays, of which an export may lose something: masked, sparse, deleted, traced ..
+"""Unusual states of each library's arrays, which an export may lose: masked, sparse, deleted, traced ..
 
-A state is a name, a function that makes the array, and the numbers that the library shows for it, as `tolist` would; `None`
-where it shows none. The one called `plain` must be read, so that a table in which everything is refused is noticed. A state
-is right if we read the numbers that the library shows, or refuse; and refuse what the library's own export refuses.
+A state is a name, a function that makes the array, and the numbers that the library shows for it, as by `tolist`; `None`
+if it shows none. The state `plain` must be read, so that a table with only refusals is noticed. A state
+is right if we read the numbers that the library shows, or refuse it, and refuse each state that the library's own export refuses.
 """
 
 import importlib
@@ -14,7 +14,7 @@ LIBRARIES = {}
 
 
 class Inside:
-    """An array that exists only while a function runs that is transformed: `see` is called with it."""
+    """An array that exists only while a transformed function runs: `see` is called with it."""
 
     def __init__(self, transform, argument):
         self.transform, self.argument = transform, argument
@@ -26,7 +26,7 @@ class Inside:
 
 
 def library(*names):
-    """Registers a function that gives the states of the adapters of these names."""
+    """Registers a function that returns the states of the adapters of these names."""
 
     def register(states):
         LIBRARIES.update(dict.fromkeys(names, states))
@@ -109,7 +109,7 @@ def of_jax():
         return array
 
     def traced(transform):
-        """A tracer that outlives its trace is refused in the same way as one inside of it."""
+        """A tracer that outlives its trace is refused like one inside of it."""
 
         def make():
             held = []
@@ -171,7 +171,7 @@ def of_nanobind():
     import nanobind_consumer as nb
     import numpy as np
 
-    # It exports nothing, as the test holds an `nb::ndarray` in a class.
+    # It exports nothing, because the test keeps an `nb::ndarray` in a class.
     yield State("held in a class", lambda: nb.readonly(np.ones(3, "f4")), None)
 
 

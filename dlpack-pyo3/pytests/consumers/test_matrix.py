@@ -1,4 +1,4 @@
-"""The matrix must see what a library does wrong, or its table means nothing."""
+"""The matrix notices libraries that do something wrong."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import pytest
 import judge_states
 import run
 
-# What a fault in three axes spoils: most cases have fewer.
+# The cases that a fault in three axes affects: most have fewer axes.
 THREE_AXES = {"ndim 3", "permuted"}
 
 
@@ -104,7 +104,7 @@ def test_numbers_that_the_library_does_not_show_are_seen():
 
 def test_what_the_library_refuses_must_be_refused():
     wrong = states("fickle")["fickle"].faults()
-    # `copy` is asked behind a `copy=True` that was refused too; the others find the second question.
+    # `copy` is asked only after a `copy=True` that was refused, too; the others find the second question.
     assert wrong and set(wrong.values()) == {"given, and the library refuses it"}
 
 

@@ -1,7 +1,7 @@
-"""One library, case after case: worker.py NAME [--from CASE] [--exit HOW]
+"""Runs the cases for one library: worker.py NAME [--from CASE] [--exit HOW]
 
-Prints a line of JSON when it starts a case and one when the case is over, so that whoever reads
-them knows which case ended the process. Nothing else gets onto standard output.
+Prints a line of JSON when it starts a case and one when the case is over, so that the last line
+tells which case crashed the process. Nothing else is printed to standard output.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from capsule import DTYPES, NAMES, bits_of
 from cases import CASES
 from dlpack_probe import Probe, WProbe, views
 
-# Libraries print what they like; the reader's pipe is for us.
+# Libraries print to stdout, so the lines for the reader use a duplicate of its descriptor.
 lines = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
@@ -32,7 +32,7 @@ def tell(**fields):
 
 
 class Wrong(Exception):
-    """What a library showed is not what was given to it, or the owner did not live as long as it must."""
+    """The library shows other contents than it got, or the owner did not live as long as it must."""
 
 
 class Asked:
@@ -55,7 +55,7 @@ class Asked:
 
 
 def settle(expected, what, patience=3.0):
-    """Waits until so many owners are left: some libraries let go on a thread of their own."""
+    """Waits until this many owners are left: some libraries release on their own thread."""
     end = time.monotonic() + patience
     while True:
         gc.collect()
@@ -75,22 +75,22 @@ def make(case):
 
 
 def expected(tensor, case, raw=False):
-    """What a library must see of it, read from its memory without asking it."""
+    """The contents that a library must show, read from the memory of the tensor."""
     dtype = case.get("dtype", "float32")
     pointer = tensor.data_ptr + case.get("offset", 0) * bits_of(dtype) // 8
-    # With a byte for each element it lies in memory as bytes do.
+    # A padded type has one byte for each element, like uint8.
     seen = capsule.seen(pointer, case["shape"], case.get("strides"), "uint8" if case.get("padded") else dtype)
     seen = seen._replace(dtype=dtype)
     if bits_of(dtype) >= 8 and seen.data != tensor.tobytes():
         raise Wrong("our `tobytes` says something else than our memory")
     if raw:
-        # Contiguous memory in whatever order, since such a library takes nothing else.
+        # Contiguous memory in any order, because such a library accepts nothing else.
         return seen._replace(shape=None, dtype=None, data=ctypes.string_at(pointer, len(seen.data)))
     return seen
 
 
 def read(library, case):
-    """Takes one tensor, compares every part of it, writes through it, drops it; gives "zero" or "copy"."""
+    """Imports one tensor, compares every part of it, writes through it, drops it; returns "zero" or "copy"."""
     before = Probe.alive()
     tensor = make(case)
     want = expected(tensor, case, library.raw)
@@ -112,9 +112,9 @@ def read(library, case):
         copied = False  # as it should be
     elif case.get("copy") is False and copied:
         raise Wrong("copied though `copy=False` was asked for")
-    # Where elements overlap we say read-only by ourselves.
+    # Tensors with overlapping elements are exported read-only.
     readonly = case.get("readonly", False) or 0 in (case.get("strides") or ())
-    # A legacy capsule says nothing of it, so a library may be careful there.
+    # A legacy capsule has no read-only flag, so a library may treat it as read-only.
     if shared and library.poke and not forced and seen.readonly not in (None, readonly):
         raise Wrong(f"says read-only: {seen.readonly}, instead of {readonly}")
     if library.poke and case.get("write"):
@@ -133,7 +133,7 @@ def read(library, case):
 
 
 def written(library, taken, tensor, data, shared, readonly):
-    """Writes through the library's tensor and looks where it went."""
+    """Writes through the library's tensor, and checks which memory changed."""
     try:
         library.poke(taken)
     except Exception as error:
@@ -148,7 +148,7 @@ def written(library, taken, tensor, data, shared, readonly):
 
 
 def argument(library, case):
-    """Gives the library's own array to a function of ours that takes a typed view."""
+    """Passes the library's own array to a function of ours that takes a typed view."""
     before = Probe.alive()
     tensor = make(case)
     want = expected(tensor, case).data
@@ -161,7 +161,7 @@ def argument(library, case):
 
 
 def many(library, case):
-    """Holds many imports of one object, drops them in another order, and then the object."""
+    """Keeps many imports of one object, and drops them in another order, and then the object."""
     before = Probe.alive()
     tensor = make(case)
     data = tensor.tobytes()
@@ -177,7 +177,7 @@ def many(library, case):
 
 
 def counted(library, case):
-    """Puts a counter before each deleter; three imports, the middle one dropped first."""
+    """Puts a counter in front of each deleter; three imports, the middle one dropped first."""
     before = Probe.alive()
     tensor, deleters = make(case), capsule.Deleters()
     held = [library.take(Asked(tensor, watch=deleters.watch)) for _ in range(3)]
@@ -186,13 +186,13 @@ def counted(library, case):
     gc.collect()
     held.clear()
     settle(before, "after the drops")
-    # No call at all is right where the capsule was dropped whole: then its destructor let the owner go.
+    # No call is right, too, if the capsule was dropped unconsumed: then its destructor released the owner.
     if any(calls > 1 for calls in deleters.calls):
         raise Wrong(f"deleters were called {deleters.calls} times")
 
 
 def unused(library, case):
-    """Capsules that nobody takes, of both kinds; the library is only in the same process."""
+    """Unconsumed capsules of both kinds, while the library is loaded."""
     before = Probe.alive()
     tensor = make(case)
     for version in (None, (0, 8), (1, 0), (1, 99), (2, 0)):
@@ -206,7 +206,7 @@ def unused(library, case):
 
 
 def thread(library, case):
-    """Drops on a Python thread, and where the library can, on one of its own."""
+    """Drops on a Python thread, and on the library's own thread if it has one."""
     before = Probe.alive()
     held = [library.take(make(case))]
     dropping = threading.Thread(target=held.clear)
@@ -234,13 +234,13 @@ def cycle(library, case):
 
 
 def at_exit(library, how):
-    """Ends the interpreter while the library holds a tensor."""
+    """Exits the interpreter while the library keeps a tensor."""
     case = {"shape": (300, 300)}
     taken = library.take(make(case))
     if how == "in a global":
         globals()["kept"] = taken
     elif how == "on a daemon thread":
-        # The thread does not call the library: jax aborts then, whoever made the array.
+        # The thread does not call the library: JAX aborts then, with any producer.
         running = threading.Event()
 
         def hold(taken, tensor):
@@ -252,7 +252,7 @@ def at_exit(library, how):
         threading.Thread(target=hold, args=(taken, make(case)), daemon=True).start()
         running.wait()
     elif how == "in a cycle":
-        # Collected during finalization, as the list is freed by nobody else.
+        # Collected during finalization, because no other code frees the list.
         kept = [taken]
         kept.append(kept)
         gc.disable()
@@ -267,7 +267,7 @@ ACTIONS = {"read": read, "argument": argument, "many": many, "counted": counted,
 
 
 def refuser(library, case, words):
-    """Who refuses: the same once more, with a witness between us and the library."""
+    """Which side refuses: repeats the call with a recorder between us and the library."""
     keywords, forced = {}, dict(case.get("forced", {}))
     if "copy" in case:
         (keywords if library.copy else forced)["copy"] = case["copy"]
@@ -277,13 +277,13 @@ def refuser(library, case, words):
     except Exception:
         pass
     if library.exchange and str(witness.error) not in words:
-        # It asked the exchange table, where nobody can stand between us.
+        # It used the exchange table, where no recorder can be put in between.
         return "them"
     return "us" if witness.error else "them"
 
 
 def outcome(library, case):
-    """What came of a case, as (outcome, words)."""
+    """The result of a case, as (outcome, text)."""
     gc.collect()
     before = Probe.alive()
     try:
@@ -293,18 +293,18 @@ def outcome(library, case):
     except Exception as error:
         first = str(error).strip().splitlines()
         words = f"{type(error).__name__}: {first[0] if first else ''}"
-        # The traceback holds the tensor.
+        # The traceback keeps the tensor.
         error.__traceback__ = None
-    who = refuser(library, case, words)
+    side = refuser(library, case, words)
     try:
         settle(before, f"after `{words}`")
     except Wrong as wrong:
         return "wrong", str(wrong)
-    return who, words
+    return side, words
 
 
 def judge(library, name, found):
-    """Compares what was found with what is known of the library: (outcome, words, expected or not, what is stale)."""
+    """Compares a result with the library's known deviations: (outcome, text, expected or not, stale entries)."""
     known, why = "zero", ""
     for pattern, told in (KNOWN_OF_ALL | library.known).items():
         if fnmatchcase(name, pattern):
@@ -314,11 +314,11 @@ def judge(library, name, found):
         return "bug", f"{why}: {words}", True, ""
     if kind == known:
         if name.startswith("dtype "):
-            # A dozen libraries say it of two dozen types, each in words of its own.
+            # A dozen libraries refuse two dozen types, each with another text.
             words = f"{why}: {words.split(':')[0]}" if words else ""
         return kind, words or why, True, ""
     stale = f"{kind} {words}".strip() + f" where {known} is known: {why}" if why else ""
-    # Better than known is no failure, but somebody should know.
+    # A result that is better than the known one is no failure, but is reported.
     return kind, words, kind == "zero", stale
 
 

@@ -1,5 +1,5 @@
-//! The allocator of this module: it counts what the module has allocated, and fails on demand as `_testcapi.set_nomemory`
-//! makes Python's fail.
+//! The allocator of this module: it counts the module's allocations, and fails on demand, as `_testcapi.set_nomemory` makes
+//! Python's allocator fail.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -12,18 +12,18 @@ use pyo3::prelude::*;
 
 struct Failing;
 
-/// Blocks that were allocated and not freed, and their bytes as they were requested.
+/// Blocks that are allocated, and their requested bytes.
 static BLOCKS: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// How often this thread has asked for memory.
+    /// The number of this thread's allocations.
     static ASKED: Cell<usize> = const { Cell::new(0) };
-    /// The first time it gets none, and the next that it does.
+    /// The number of the first allocation that fails, and of the next that does not.
     static NONE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-// SAFETY: the system's allocator, which sometimes is not asked.
+// SAFETY: each method forwards to the system's allocator, or returns null.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let asked = ASKED.replace(ASKED.get().wrapping_add(1));
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Failing {
         if (Range { start: first, end }).contains(&asked) {
             return core::ptr::null_mut();
         }
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this method's.
         let block = unsafe { System.alloc(layout) };
         if !block.is_null() {
             BLOCKS.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Failing {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: passed on to the caller.
+        // SAFETY: same contract as this method's: `alloc` returned `start`, from the system's allocator, for this layout.
         unsafe { System.dealloc(start, layout) };
         BLOCKS.fetch_sub(1, Ordering::Relaxed);
         BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// How many blocks of the Rust code of this module are allocated now, and their bytes: no other code of the process is counted.
+/// The number of blocks that this module's Rust code has allocated now, and their bytes. No other code of the process is counted.
 #[pyfunction]
 pub(crate) fn allocated_in_rust() -> (usize, usize) {
     (
@@ -60,15 +60,15 @@ pub(crate) fn allocated_in_rust() -> (usize, usize) {
     )
 }
 
-/// From now on the allocations of this thread fail from the one with the number `first` to before the one with the
-/// number `end`, or all of them if that is 0.
+/// From now on the allocations of this thread fail, from the one with the number `first` to the one before `end`; all later ones
+/// if `end` is 0.
 #[pyfunction]
 pub(crate) fn set_nomemory_in_rust(first: usize, end: usize) {
     ASKED.set(0);
     NONE.set((first, if end == 0 { usize::MAX } else { end }));
 }
 
-/// No allocation fails any more.
+/// Allocations succeed again.
 #[pyfunction]
 pub(crate) fn remove_nomemory_in_rust() {
     NONE.set((0, 0));

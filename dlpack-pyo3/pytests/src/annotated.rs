@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// Frozen, with state that a lock guards beside the memory.
+/// A frozen class, with a lock around a field other than the memory.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Guarded {
@@ -36,7 +36,7 @@ impl Guarded {
     }
 }
 
-/// Computed for each export.
+/// Its tensor is computed for each export.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(via = self.items.iter().map(|item| item * 2.0).collect::<Vec<f32>>())]
@@ -59,7 +59,7 @@ impl Doubled {
     }
 }
 
-/// Refuses consumers that cannot be told that the data is read-only.
+/// Refuses legacy consumers, because their struct has no read-only flag.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(legacy = "refuse")]
@@ -79,7 +79,7 @@ impl Strict {
     }
 }
 
-/// Speaks the draft with `__dlpack_info__` and `version=` too.
+/// Also supports the draft's `__dlpack_info__` and `version=`.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Draft {
@@ -100,7 +100,7 @@ impl Draft {
     }
 }
 
-/// `for` and `len` go over its rows.
+/// `for` and `len` use its rows.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(shape = [_, 2])]
@@ -124,7 +124,7 @@ impl Rows {
     }
 }
 
-/// Has a length of its own.
+/// Has its own `__len__`.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Counted {
@@ -149,7 +149,7 @@ impl Counted {
     }
 }
 
-/// Without the attribute macro.
+/// A class without the attribute macro.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct ByHand {
@@ -174,7 +174,7 @@ impl ByHand {
     }
 }
 
-/// Made of a tensor by copying: the exchange table makes objects of this class.
+/// Made of a tensor by a copy: the exchange table makes objects of this class.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Points {
@@ -203,7 +203,7 @@ impl Points {
     }
 }
 
-/// Made of a tensor by keeping it: the exchange table makes objects of this class over the same memory.
+/// Made of a tensor without a copy: the exchange table makes objects of this class over the same memory.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Adopted {
@@ -238,7 +238,7 @@ impl Adopted {
     }
 }
 
-/// Shape and strides lie in the object, so that the exchange table can lend them.
+/// Shape and strides are in the object, so that the exchange table can lend them.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Lent {
@@ -273,7 +273,7 @@ impl Lent {
     }
 }
 
-/// The same over memory that nobody may write to, which a borrowed tensor cannot say.
+/// Like [`Lent`], but over read-only memory, which a borrowed tensor cannot express.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Still {

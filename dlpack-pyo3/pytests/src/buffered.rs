@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// Rows of two.
+/// A list of rows of two numbers.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(shape = [_, 2])]
@@ -29,7 +29,7 @@ impl Buffered {
     }
 }
 
-/// Says of itself what NumPy gets.
+/// Defines `__array__` itself.
 #[pyclass(frozen, subclass, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Own {

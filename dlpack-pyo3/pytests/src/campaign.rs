@@ -1,5 +1,5 @@
-//! Producers that get one field after another wrong, by the million: their capsules and their exchange tables; and prototypes
-//! for the allocator of ours.
+//! Producers that make mistakes in one field after another, in millions of cases: their capsules and exchange tables; and
+//! prototypes for our allocator.
 #![expect(
     unsafe_code,
     reason = "makes C structs by hand, and calls the functions of tables as C code does"
@@ -28,37 +28,37 @@ use crate::annotated::{Adopted, Points};
 use dice::{Dice, play};
 use forgery::{BYTES, Forgery, Struct, Verdict, look};
 
-/// A capsule of a producer that leaves the tensor to it.
+/// A capsule that owns the tensor.
 fn capsule(py: Python<'_>, tensor: Struct) -> Bound<'_, PyAny> {
     let (pointer, name): (NonNull<c_void>, _) = match tensor {
         Struct::Versioned(tensor) => (tensor.cast(), CAPSULE_VERSIONED),
         Struct::Legacy(tensor) => (tensor.cast(), CAPSULE_LEGACY),
     };
-    // SAFETY: a valid pointer, a name that lives for ever, and a destructor that knows both.
+    // SAFETY: the pointer is not null, the name is static, and the destructor fits both.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(unconsumed)) };
-    // SAFETY: a new reference.
+    // SAFETY: `PyCapsule_New` returned a new reference.
     unsafe { Bound::from_owned_ptr(py, capsule) }
 }
 
-/// Calls the deleter of what nobody took.
+/// Destructor: calls the deleter of an unconsumed tensor.
 unsafe extern "C" fn unconsumed(capsule: *mut ffi::PyObject) {
     let pointer = |name: &CStr| {
-        // SAFETY: a capsule; no exception is raised.
+        // SAFETY: the argument is a capsule; the call sets no exception.
         let is_named = unsafe { ffi::PyCapsule_IsValid(capsule, name.as_ptr()) } == 1;
-        // SAFETY: a capsule of this name.
+        // SAFETY: the capsule has this name.
         is_named.then(|| unsafe { ffi::PyCapsule_GetPointer(capsule, name.as_ptr()) })
     };
     if let Some(tensor) = pointer(CAPSULE_VERSIONED).and_then(NonNull::new) {
-        // SAFETY: `capsule` put it there, and nobody took it.
+        // SAFETY: `capsule` put the pointer into the capsule, and no consumer has renamed it.
         unsafe { DLManagedTensorVersioned::release(tensor.cast()) };
     } else if let Some(tensor) = pointer(CAPSULE_LEGACY).and_then(NonNull::new) {
-        // SAFETY: as above.
+        // SAFETY: `capsule` put the pointer into the capsule, and no consumer has renamed it.
         unsafe { DLManagedTensor::release(tensor.cast()) };
     }
 }
 
 thread_local! {
-    /// What the producers of this thread export next, and what they have exported.
+    /// The tensor that producers of this thread export next, and those that they have exported.
     static NEXT: RefCell<Option<Forgery>> = const { RefCell::new(None) };
     static EXPORTS: RefCell<Vec<Struct>> = const { RefCell::new(Vec::new()) };
 }
@@ -69,7 +69,7 @@ fn make_next() -> Struct {
     tensor
 }
 
-/// Exports the next forged tensor, by the method only.
+/// Exports the next forged tensor by its method.
 #[pyclass(frozen, subclass, module = "dlpack_probe")]
 struct Crafty;
 
@@ -92,7 +92,7 @@ impl Crafty {
     }
 }
 
-/// The same by a table too.
+/// Exports the next forged tensor by its exchange table, too.
 #[pyclass(frozen, extends = Crafty, module = "dlpack_probe")]
 struct CraftyTable;
 
@@ -100,7 +100,7 @@ unsafe extern "C" fn from_object(_: *mut c_void, out: *mut *mut DLManagedTensorV
     let Struct::Versioned(tensor) = make_next() else {
         unreachable!("legacy tensors have no table")
     };
-    // SAFETY: a consumer passes a place for the result.
+    // SAFETY: a consumer passes a writable pointer for the result.
     unsafe { out.write(tensor.as_ptr()) };
     0
 }
@@ -121,19 +121,19 @@ impl CraftyTable {
             current_work_stream: None,
         });
         let table = (&raw const TABLE.0).cast_mut().cast();
-        // SAFETY: the table and the name live for ever.
+        // SAFETY: the table and the name are static.
         let capsule = unsafe { ffi::PyCapsule_New(table, CAPSULE_EXCHANGE_API.as_ptr(), None) };
-        // SAFETY: a new reference, or null with an exception.
+        // SAFETY: `PyCapsule_New` returned a new reference, or null with an exception.
         unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
     }
 }
 
 struct Table(DLPackExchangeAPI);
 
-// SAFETY: functions, and a pointer that is null.
+// SAFETY: the table has function pointers and a null pointer, and is never changed.
 unsafe impl Sync for Table {}
 
-/// The first bad case alone is told, and how to repeat it; repeated it says all.
+/// Runs the cases. Prints no panics, unless a single case is repeated.
 fn quietly(seed: u64, cases: u64, case: impl FnMut(&mut Dice)) -> (u64, Option<String>) {
     if cases == 1 {
         return play(seed, cases, case);
@@ -145,8 +145,8 @@ fn quietly(seed: u64, cases: u64, case: impl FnMut(&mut Dice)) -> (u64, Option<S
     outcome
 }
 
-/// Imports so many forged tensors by all public ways in turn; gives how many went wrong, and the first of them. `tables` are
-/// the addresses of exchange tables of ours, the first of a class that has no `FromDLPack`.
+/// Imports this many forged tensors by all public functions in turn. Returns how many went wrong, and the first of them. `tables`
+/// are the addresses of our exchange tables, the first of a class without `FromDLPack`.
 #[pyfunction]
 pub(crate) fn forge_capsules(
     py: Python<'_>,
@@ -164,7 +164,7 @@ pub(crate) fn forge_capsules(
     let start = memory.as_mut_ptr().cast::<u8>();
     let outcome = quietly(seed, cases, |dice| {
         let forgery = Forgery::draw(dice, start);
-        // SAFETY: `memory` outlives this; what is written there is what stood there.
+        // SAFETY: `memory` outlives the slice; consumers write only the values that are already there.
         let memory = unsafe { core::slice::from_raw_parts(start, BYTES) };
         NEXT.set(Some(forgery.clone()));
         import(py, &forgery, memory, &producers, &tables, dice);
@@ -173,7 +173,7 @@ pub(crate) fn forge_capsules(
         if forgery.foreign.has_deleter {
             assert_eq!(deleted, exports.len(), "deleters that ran: {forgery:?}");
         } else {
-            // SAFETY: without a deleter, and every import is gone.
+            // SAFETY: the struct has no deleter, and every import is gone.
             exports.iter().for_each(|tensor| unsafe { tensor.free() });
         }
     });
@@ -181,8 +181,7 @@ pub(crate) fn forge_capsules(
     Ok(outcome)
 }
 
-/// Imports it into a type of ours, and lets that go: PyO3 is asked for nothing that takes memory, neither for an argument nor
-/// for a result.
+/// Imports the object into a type of ours, and drops that. PyO3 allocates nothing for the argument and the result.
 #[pyfunction]
 pub(crate) fn import_into(object: &Bound<'_, PyAny>, adopts: bool) -> PyResult<()> {
     if adopts {
@@ -192,7 +191,7 @@ pub(crate) fn import_into(object: &Bound<'_, PyAny>, adopts: bool) -> PyResult<(
     }
 }
 
-/// An array of NumPy's over it, by the result type: PyO3 is asked for nothing that takes memory.
+/// A NumPy array over the object, by the result type. PyO3 allocates nothing for the argument.
 #[pyfunction]
 pub(crate) fn numpy_over<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     Numpy(from_dlpack(object)?).into_pyobject(object.py())
@@ -206,7 +205,7 @@ fn import(
     tables: &[usize],
     dice: &mut Dice,
 ) {
-    // A tensor that is not where it says may be imported, and not be read.
+    // A tensor that claims memory which does not exist may be imported, but is not read.
     let is_honest = forgery.is_honest(memory) && !forgery.is_long();
     let producer = &producers[if forgery.legacy { 0 } else { dice.below(2) }];
     match dice.below(if is_honest { 8 } else { 6 }) {
@@ -248,7 +247,7 @@ fn import(
     }
 }
 
-/// What was imported, if that agrees with the verdict. Work on CUDA's managed memory is waited for, which may fail.
+/// The import, if it agrees with the verdict. For managed memory the import waits for the driver, which may fail.
 fn judged<T>(imported: PyResult<T>, forgery: &Forgery) -> Option<T> {
     let waits = forgery.foreign.device.device_type == 13;
     match (forgery.verdict(), &imported) {
@@ -259,7 +258,7 @@ fn judged<T>(imported: PyResult<T>, forgery: &Forgery) -> Option<T> {
     imported.ok()
 }
 
-/// Makes an object of it by `managed_tensor_to_py_object_no_sync`: what is refused is the caller's still.
+/// Makes an object of the tensor by `managed_tensor_to_py_object_no_sync`. A refused tensor still belongs to the caller.
 fn through_table(py: Python<'_>, forgery: &Forgery, table: usize) {
     let Struct::Versioned(tensor) = make_next() else {
         unreachable!("not of a legacy tensor")
@@ -268,12 +267,12 @@ fn through_table(py: Python<'_>, forgery: &Forgery, table: usize) {
     // SAFETY: Python passes the address that a class of this module publishes.
     let function = unsafe { &*table }.managed_tensor_to_py_object_no_sync;
     let mut out = null_mut();
-    // SAFETY: attached, a struct whose lists are as long as it says, and a place for the result.
+    // SAFETY: this thread is attached, the struct's lists are as long as it says, and `out` is writable.
     let status = unsafe { function.expect("ours has it")(tensor.as_ptr(), &raw mut out) };
     if status == 0 {
         let refused = matches!(forgery.verdict(), Verdict::Refused(_));
         assert!(!refused, "taken: {forgery:?}");
-        // SAFETY: a new reference.
+        // SAFETY: the function wrote a new reference.
         let object = unsafe { Bound::from_owned_ptr(py, out.cast::<ffi::PyObject>()) };
         drop(object);
         return;
@@ -282,11 +281,11 @@ fn through_table(py: Python<'_>, forgery: &Forgery, table: usize) {
     assert!(error.is_some(), "-1 without an exception");
     let deleted = forgery.foreign.deleted.times();
     assert_eq!(deleted, 0, "refused and released: {forgery:?}");
-    // SAFETY: the function gave it back by its status.
+    // SAFETY: the function failed, so the tensor still belongs to this caller.
     unsafe { DLManagedTensorVersioned::release(tensor) };
 }
 
-/// Asks the allocator of a table for memory like that of so many forged prototypes.
+/// Calls the allocator of a table for this many forged prototypes.
 #[pyfunction]
 pub(crate) fn forge_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Option<String>) {
     let table = with_exposed_provenance::<DLPackExchangeAPI>(table);
@@ -297,7 +296,7 @@ pub(crate) fn forge_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Opt
     let start = memory.as_mut_ptr().cast::<u8>();
     let outcome = quietly(seed, cases, |dice| {
         let mut forgery = Forgery::draw(dice, start);
-        // Neither is of a prototype.
+        // A prototype has neither of these.
         (forgery.legacy, forgery.foreign.flags) = (false, 0);
         let Some(verdict) = judge_prototype(&forgery) else {
             return;
@@ -307,10 +306,10 @@ pub(crate) fn forge_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Opt
         };
         let (mut out, mut errors) = (null_mut(), 0_u32);
         let set_error = (dice.below(4) != 0).then_some(count as SetError);
-        // SAFETY: a struct that was just made.
+        // SAFETY: the struct was just made, so it is live.
         let tensor = unsafe { &raw mut (*prototype.as_ptr()).dl_tensor };
         let context = (&raw mut errors).cast();
-        // SAFETY: a prototype whose shape is as long as it says; the function belongs to its context.
+        // SAFETY: the prototype's shape is as long as it says, and `set_error` accepts this context.
         let status = unsafe { allocate(tensor, &raw mut out, context, set_error) };
         let expected = u32::from(status != 0 && set_error.is_some());
         assert_eq!(errors, expected, "errors: {forgery:?}");
@@ -319,7 +318,7 @@ pub(crate) fn forge_prototypes(seed: u64, cases: u64, table: usize) -> (u64, Opt
         if let Some(out) = NonNull::new(out) {
             check_allocated(out, &forgery);
         }
-        // SAFETY: the allocator only reads it.
+        // SAFETY: the allocator only reads the prototype, and this is its last use.
         unsafe { Struct::Versioned(prototype).free() };
     });
     drop(memory);
@@ -330,15 +329,15 @@ type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
 
 unsafe extern "C" fn count(context: *mut c_void, kind: *const c_char, message: *const c_char) {
     assert!(!kind.is_null() && !message.is_null());
-    // SAFETY: the counter of `forge_prototypes`.
+    // SAFETY: `context` is the counter of `forge_prototypes`.
     unsafe { *context.cast::<u32>() += 1 };
 }
 
-/// Whether memory has to be given; nothing where it is so much that the system decides.
+/// Whether the allocation must succeed; `None` if it is so large that the system decides.
 fn judge_prototype(forgery: &Forgery) -> Option<bool> {
     let foreign = &forgery.foreign;
     let mut plain = forgery.clone();
-    // What the allocator does not read.
+    // The allocator does not read these fields.
     plain.foreign.data = core::ptr::without_provenance_mut(1 << 20);
     plain.foreign.strides = None;
     plain.foreign.byte_offset = 0;
@@ -355,7 +354,7 @@ fn judge_prototype(forgery: &Forgery) -> Option<bool> {
 }
 
 fn check_allocated(out: NonNull<DLManagedTensorVersioned>, forgery: &Forgery) {
-    // SAFETY: the allocator gave it to us.
+    // SAFETY: the allocator returned the tensor, which is live.
     let tensor = unsafe { out.as_ref() }.dl_tensor;
     let DLTensor {
         data,
@@ -367,7 +366,7 @@ fn check_allocated(out: NonNull<DLManagedTensorVersioned>, forgery: &Forgery) {
     let len = usize::try_from(ndim).expect("a rank");
     let list = |start: *mut i64| match len {
         0 => &[][..],
-        // SAFETY: as many as the rank says.
+        // SAFETY: the list has as many entries as the rank says.
         _ => unsafe { core::slice::from_raw_parts(start, len) },
     };
     assert_eq!(
@@ -387,11 +386,11 @@ fn check_allocated(out: NonNull<DLManagedTensorVersioned>, forgery: &Forgery) {
     };
     for at in 0..usize::try_from(bytes).expect("few").min(1 << 16) {
         let at = data.cast::<u8>().wrapping_add(at);
-        // SAFETY: a byte of new memory, which is ours alone.
+        // SAFETY: `at` is a byte of the new memory, which no other code has.
         assert_eq!(unsafe { at.read() }, 0, "zeros");
-        // SAFETY: as above.
+        // SAFETY: `at` is a byte of the new memory, which no other code has.
         unsafe { at.write(1) };
     }
-    // SAFETY: given up right here.
+    // SAFETY: the allocator returned the tensor, and this is its last use.
     unsafe { DLManagedTensorVersioned::release(out) };
 }

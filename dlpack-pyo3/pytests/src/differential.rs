@@ -1,5 +1,5 @@
-//! Typed views of every data type that read and write one array by every method they have; `campaign/differential.py` compares
-//! what comes of it with NumPy.
+//! Typed views of every data type, which read and write an array by each of their methods. `campaign/differential.py` compares
+//! the results with NumPy.
 
 use dlpack_core::array::{Array, ArrayMut, Rank};
 use dlpack_core::element::Plain;
@@ -55,7 +55,7 @@ fn bytes_of<T: Scalar>(elements: impl IntoIterator<Item = T>) -> Vec<u8> {
     bytes
 }
 
-/// What fixed ranks and `Dims` do by methods of their own.
+/// Methods that fixed ranks and `Dims` have with different signatures.
 trait List: Rank {
     fn shape_of<T: Plain>(array: &Array<T, Self>) -> Vec<usize>;
     fn get<T: Plain>(array: &Array<T, Self>, index: &[usize]) -> Option<T>;
@@ -189,8 +189,7 @@ fn read_elements<T: Scalar, L: List>(
     })
 }
 
-/// Writes `new` into the elements by `method`, `numbers` are its arguments; gives the bytes that were there, where the method
-/// gives them.
+/// Writes `new` into the elements by `method`, whose arguments are `numbers`. Returns the old bytes, if the method returns them.
 fn write_elements<T: Scalar, L: List>(
     array: &mut ArrayMut<T, L>,
     method: &str,
@@ -248,7 +247,7 @@ fn write_elements<T: Scalar, L: List>(
     Ok(Vec::new())
 }
 
-/// As a user writes it.
+/// As in a user's module.
 #[pyo3::pymodule]
 pub(crate) mod differential {
     use std::borrow::Cow;
@@ -264,9 +263,10 @@ pub(crate) mod differential {
     use super::*;
     use crate::alive::Alive;
 
-    /// The campaign has one thread, and gives arrays that only it has.
+    /// The campaign has one thread, and passes arrays that no other code has.
     struct Undisturbed;
-    // SAFETY: as said above; the functions here keep no view and call no Python.
+    // SAFETY: the campaign has one thread and passes arrays that no other code has; the functions here keep no view and call no
+    // Python.
     #[expect(unsafe_code, reason = "what a user writes")]
     unsafe impl Promise for Undisturbed {}
 
@@ -406,7 +406,7 @@ pub(crate) mod differential {
         Numpy(array.as_ndarray()?.to_owned()).into_pyobject(object.py())
     }
 
-    /// An array of NumPy's over a copy that ndarray made, in the order that it chose.
+    /// A NumPy array over a copy that ndarray made, in ndarray's order.
     #[pyfunction]
     fn to_owned<'py>(object: &Bound<'py, PyAny>, dtype: &str) -> PyResult<Bound<'py, PyAny>> {
         by_dtype!(dtype, own(object))
@@ -455,7 +455,7 @@ pub(crate) mod differential {
         }
     }
 
-    /// Fields that arrays are put into: two copy the elements, in C and in Fortran order, one adopts the memory.
+    /// Fields with setters: two copy the elements, in C and in Fortran order, one adopts the memory.
     #[pyclass(module = "dlpack_probe.differential")]
     #[derive(DLPack)]
     struct Fields {

@@ -1,4 +1,4 @@
-//! [`Elsewhere`]: a tensor that says it lies on a device, at an address that nobody may read.
+//! [`Elsewhere`]: a tensor on a device, at an address that must not be read.
 #![expect(
     unsafe_code,
     reason = "claims memory at an address, as the tests of device rules need it"
@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// Four floats that nothing but their address is known of.
+/// Four floats of which only the address is known.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: the address is only handed on; no test reads there.
+    // SAFETY: the address is only passed on; no test reads there.
     unsafe(data = self.address as *const f32, len = 4),
     device = self.device
 )]

@@ -1,6 +1,6 @@
-//! Every function that gives a reference to imported elements: a slice, or a view of `ndarray` or `nalgebra`.
+//! Every function that returns a reference to imported elements: a slice, or a view of `ndarray` or `nalgebra`.
 
-/// The functions by name, and the ways in which a tensor comes to them.
+/// The functions by name, and the ways to import a tensor for them.
 #[pyo3::pymodule]
 pub(crate) mod exclusive {
     use dlpack_pyo3::array::{View, ViewMut};
@@ -14,7 +14,7 @@ pub(crate) mod exclusive {
     /// Runs the Python code of a test while a reference lives.
     type Between<'a> = &'a dyn Fn() -> PyResult<()>;
 
-    /// Borrows the elements, and gives the first one before and after `between`.
+    /// Borrows the elements, and returns the first one before and after `between`.
     type Lender = fn(Managed, Between<'_>) -> PyResult<[f64; 2]>;
 
     type Matrix = View<f64, [i64; 2]>;
@@ -224,7 +224,7 @@ pub(crate) mod exclusive {
         named(LENDERS, lender)?(tensor, &|| between.call0().map(drop))
     }
 
-    /// The bytes of a slice of `bool` over an import that says that it is a copy.
+    /// The bytes of a slice of `bool` over an import that is flagged as a copy.
     #[pyfunction]
     fn lend_bools(object: &Bound<'_, PyAny>, between: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         let tensor = dlpack_pyo3::from_dlpack(object)?;

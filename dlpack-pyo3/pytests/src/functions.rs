@@ -1,4 +1,4 @@
-//! What the tests ask of the importing side.
+//! Functions by which the tests import tensors.
 
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
@@ -9,26 +9,26 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::annotated::{Adopted, Points};
 
-/// Tensors that Rust holds, wherever Python is.
+/// Tensors that Rust keeps, with or without Python.
 static KEPT: Mutex<Vec<Managed>> = Mutex::new(Vec::new());
 
 fn kept() -> std::sync::MutexGuard<'static, Vec<Managed>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Imports `object` and gives it back as a tensor over the same memory.
+/// Imports `object` and returns it as a tensor over the same memory.
 #[pyfunction]
 pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     from_dlpack(object).map(Tensor::new)
 }
 
-/// The same through a function's argument.
+/// Imports an argument as `Tensor`, and returns it.
 #[pyfunction]
 pub(crate) fn first(tensor: Tensor) -> Tensor {
     tensor
 }
 
-/// What the importer sees, elements included if the processor can read them.
+/// The fields of an import, and its elements if the CPU can read them.
 #[pyfunction]
 pub(crate) fn look<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let managed = from_dlpack(object)?;
@@ -66,25 +66,25 @@ pub(crate) fn adopt(adopted: Imported<Adopted>) -> Adopted {
     adopted.0
 }
 
-/// What a producer really exports.
+/// The text of `inspect` for a producer.
 #[pyfunction]
 pub(crate) fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     dlpack_pyo3::inspect(object)
 }
 
-/// The text of an import that fails, else nothing.
+/// The text of the error of a failed import, otherwise `None`.
 #[pyfunction]
 pub(crate) fn text(object: &Bound<'_, PyAny>) -> Option<String> {
     from_dlpack(object).err().map(|error| error.to_string())
 }
 
-/// What a user's own function raises.
+/// An error of core that a user's own function raises.
 #[pyfunction]
 pub(crate) fn refuse() -> PyResult<()> {
     Err(Error::ReadOnly)?
 }
 
-/// Imports `object` and holds it in Rust, even after the interpreter is gone.
+/// Imports `object` and keeps it in Rust, even after the interpreter is gone.
 #[pyfunction]
 pub(crate) fn keep(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     let managed = from_dlpack(object)?;
@@ -93,7 +93,7 @@ pub(crate) fn keep(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     Ok(kept.len())
 }
 
-/// Releases everything kept, on this thread or a new one; the new one is waited for with or without Python.
+/// Releases everything that is kept, on this thread or on a new one, which is joined attached or detached.
 #[pyfunction]
 #[pyo3(signature = (*, thread=false, detached=true))]
 pub(crate) fn let_go(py: Python<'_>, thread: bool, detached: bool) {
@@ -114,7 +114,7 @@ pub(crate) fn let_go(py: Python<'_>, thread: bool, detached: bool) {
     }
 }
 
-/// Starts a thread that releases one tensor after another and is not waited for.
+/// Starts a thread that releases one tensor after another, without joining it.
 #[pyfunction]
 pub(crate) fn let_go_later(first: u64, pause: u64) {
     let tensors = core::mem::take(&mut *kept());
@@ -127,7 +127,7 @@ pub(crate) fn let_go_later(first: u64, pause: u64) {
     });
 }
 
-/// One exception for each kind of error, as Python gets it.
+/// The exception for each kind of error.
 #[pyfunction]
 pub(crate) fn errors(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let cpu = Device::CPU;

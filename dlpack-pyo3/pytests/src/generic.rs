@@ -34,8 +34,8 @@ macro_rules! grids {
 }
 
 grids! {
-    /// Of `float64`.
+    /// A grid of `float64`.
     Floats: f64;
-    /// Of `int32`.
+    /// A grid of `int32`.
     Ints: i32;
 }

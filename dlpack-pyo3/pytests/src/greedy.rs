@@ -1,4 +1,4 @@
-//! [`Greedy`]: a class that may keep the tensor that it is made of, and fail all the same.
+//! [`Greedy`]: a class that may keep the tensor of which it is made, and fail nevertheless.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// What is kept of each tensor.
+/// What was kept of a tensor.
 enum Kept {
     Tensor(Managed),
     Buffer(SharedBuffer<f32>),
@@ -23,9 +23,9 @@ enum Keep {
     Nothing,
     Tensor,
     Buffer,
-    /// The panic holds it.
+    /// The panic's payload keeps the tensor.
     Payload,
-    /// The panic that comes of dropping the panic holds it.
+    /// The payload of a second panic, raised when the first payload is dropped, keeps the tensor.
     Hidden,
 }
 
@@ -34,7 +34,7 @@ enum End {
     Well,
     Error,
     Panic,
-    /// With what panics when it is dropped.
+    /// A panic whose payload panics when it is dropped.
     Bomb,
 }
 
@@ -42,7 +42,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Panics when it is dropped, with the tensor if it shall be kept like that.
+/// Panics when it is dropped, with the tensor as payload if that must keep it.
 struct Bomb {
     tensor: Option<Managed>,
     hides: bool,
@@ -57,7 +57,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Keeps what it was told to keep.
+/// Keeps what `next` has set.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Greedy {
@@ -105,7 +105,7 @@ impl FromDLPack for Greedy {
 #[dlpack_pymethods]
 #[pymethods]
 impl Greedy {
-    /// What to do with the next tensor.
+    /// Sets what to do with the next tensor.
     #[staticmethod]
     fn next(keep: &str, end: &str) -> PyResult<()> {
         let keep = match keep {
@@ -123,7 +123,7 @@ impl Greedy {
             "bomb" => End::Bomb,
             _ => return Err(PyValueError::new_err("end how?")),
         };
-        // Then an allocation that fails is none of ours.
+        // An allocation that fails later is then not that of this list.
         locked(&KEPT).reserve(1);
         *locked(&NEXT) = (keep, end);
         Ok(())

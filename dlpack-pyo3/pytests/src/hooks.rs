@@ -1,4 +1,4 @@
-//! Classes whose every hook panics when it is told to, with payloads that may panic again when they are dropped.
+//! Classes in which every hook panics on demand, with payloads that may panic again when they are dropped.
 #![expect(
     unsafe_code,
     reason = "claims memory at an address, and names the default stream"
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// The hook that panics, by its number; 0: none. And with what.
+/// The number of the hook that panics (0: none), and of its payload.
 static ARMED: AtomicUsize = AtomicUsize::new(0);
 static PAYLOAD: AtomicUsize = AtomicUsize::new(0);
 static THROWN: AtomicUsize = AtomicUsize::new(0);
@@ -44,7 +44,7 @@ const HOOKS: [&str; 17] = [
 ];
 const PAYLOADS: [&str; 5] = ["text", "string", "bomb", "bombs", "silent bomb"];
 
-/// Panics when it is dropped, with as many more of its kind.
+/// Panics when it is dropped, with another one of these as payload, this many times.
 struct Bomb(u32);
 
 impl Drop for Bomb {
@@ -70,13 +70,13 @@ fn hook(name: &str) {
     }
 }
 
-/// The hooks and the payloads there are.
+/// The names of the hooks and of the payloads.
 #[pyfunction]
 pub(crate) fn hooks() -> (Vec<&'static str>, Vec<&'static str>) {
     (HOOKS[1..].to_vec(), PAYLOADS.to_vec())
 }
 
-/// From now on this hook panics, with this payload, and no other; a hook that there is not disarms all.
+/// From now on only this hook panics, with this payload. An unknown name disables all.
 #[pyfunction]
 pub(crate) fn arm(hook: &str, payload: &str) {
     let at = |names: &[&str], name| names.iter().position(|other| *other == name);
@@ -84,19 +84,19 @@ pub(crate) fn arm(hook: &str, payload: &str) {
     ARMED.store(at(&HOOKS, hook).unwrap_or(0), Ordering::SeqCst);
 }
 
-/// How often a hook has panicked.
+/// The number of panics of hooks.
 #[pyfunction]
 pub(crate) fn thrown() -> usize {
     THROWN.load(Ordering::SeqCst)
 }
 
-/// A function of a user's that panics: what PyO3 makes of that.
+/// A user's function that panics, to show PyO3's behaviour.
 #[pyfunction]
 pub(crate) fn blow_up() {
     panic_any(Bomb(0));
 }
 
-/// Whether PyO3 has a text for an object's class. The result needs no memory of Python's.
+/// Whether PyO3 has a text for an object's class. The result needs no Python memory.
 #[pyfunction]
 pub(crate) fn has_class_text(object: &Bound<'_, PyAny>) -> bool {
     !object.get_type().to_string().is_empty()
@@ -118,7 +118,7 @@ impl Buffer for Memory {
 
 impl Writable for Memory {}
 
-/// Stands for a device, an order or a data type.
+/// Returns a device, an order or a data type, by a hook.
 #[derive(Clone)]
 struct Answer;
 
@@ -168,7 +168,7 @@ fn items() -> Vec<f32> {
     vec![1.0; 6]
 }
 
-/// Its tensor, and one more, are full of hooks.
+/// A class with hooks in its tensor, and in a tensor by name.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
@@ -191,7 +191,7 @@ class!(Hooked {
     more: items()
 });
 
-/// May be written, in an order that is asked for.
+/// A writable class, whose order is returned by a hook.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(shape = { hook("shape"); [2_i64, 3] })]
@@ -207,7 +207,7 @@ class!(HookedAlone {
     order: Answer
 });
 
-/// Bytes of a data type that is asked for.
+/// Bytes, whose data type is returned by a hook.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct HookedType {
@@ -222,7 +222,7 @@ class!(HookedType {
     dtype: Answer
 });
 
-/// A handle that does not like to be cloned, or its clones to be dropped.
+/// A handle whose `clone` is a hook, and so is the `drop` of its clones.
 struct Handle(Arc<Vec<f32>>, bool);
 
 impl Clone for Handle {
@@ -247,7 +247,7 @@ impl Buffer for Handle {
     }
 }
 
-/// Its exports keep a clone.
+/// A class whose exports keep a clone of the handle.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct HookedOwner {
@@ -259,7 +259,7 @@ class!(HookedOwner {
     handle: Handle(Arc::new(items()), false)
 });
 
-/// Computed for each export.
+/// A tensor that is computed for each export, by a hook.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(via = { hook("via"); self.items.clone() })]
@@ -269,11 +269,11 @@ pub(crate) struct HookedVia {
 }
 class!(HookedVia { items: items() });
 
-/// Memory that is said to be of a GPU, written on a stream that is asked for.
+/// Memory that claims to be on a GPU; its stream is returned by a hook.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: the address is only handed on; no test reads there.
+    // SAFETY: the address is only passed on; no test reads there.
     unsafe(data = self.address as *const f32, len = 4),
     device = Device::cuda(0),
     stream = &self.stream,
@@ -289,7 +289,7 @@ class!(HookedQueue {
     stream: Answer
 });
 
-/// Describes itself by hand.
+/// A class whose `describe` is a hook.
 #[pyclass(frozen, module = "dlpack_probe")]
 pub(crate) struct HookedByHand {
     items: Vec<f32>,
@@ -318,7 +318,7 @@ impl DLPack for HookedByHand {
     }
 }
 
-/// Is made of a tensor, by code that may panic with the tensor in its hands.
+/// A class that is made of a tensor by a hook, which may panic while it owns the tensor.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct HookedWayBack {
@@ -337,19 +337,19 @@ impl FromDLPack for HookedWayBack {
     }
 }
 
-/// Makes one of any tensor.
+/// Makes an object of any tensor.
 #[pyfunction]
 pub(crate) fn way_back(object: Imported<HookedWayBack>) -> HookedWayBack {
     object.0
 }
 
-/// Nothing else uses the array while `panic_in_update` runs.
+/// No other code uses the array while `panic_in_update` runs.
 struct Undisturbed;
-// SAFETY: as said above; the closure there calls no Python.
+// SAFETY: no other code uses the array while `panic_in_update` runs, whose closure calls no Python.
 unsafe impl Promise for Undisturbed {}
 
-/// Updates an array by a closure that may panic, through a view that has a lease of the memory. PyO3 does not see the panic,
-/// as it would drop the payload.
+/// Updates an array by a closure that may panic, through a view that has a lease of the memory. The panic is caught here, because
+/// PyO3 would drop the payload.
 #[pyfunction]
 pub(crate) fn panic_in_update(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let mut view = object.extract::<ViewMutDyn<f32, Undisturbed>>()?;

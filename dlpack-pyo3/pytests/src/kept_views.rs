@@ -1,4 +1,4 @@
-//! Views of every kind that Rust makes of an object, keeps, and lets go on any thread.
+//! Views of every kind that Rust makes of an object, keeps, and drops on any thread.
 
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
@@ -8,20 +8,20 @@ use dlpack_pyo3::{OwnedSlice, View, ViewDyn, ViewMut, ViewMutDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// The tests write to no array while a view with this promise lives, and read none that such a view may write.
+/// While a view with this promise lives, the tests do not write the array, nor read one that the view may write.
 struct Undisturbed;
-// SAFETY: as said above; nothing here reads or writes through the views that are kept.
-#[expect(unsafe_code, reason = "what a user writes")]
+// SAFETY: the tests keep the promise above, and the code here does not access memory through the kept views.
+#[expect(unsafe_code, reason = "as in a user's crate")]
 unsafe impl Promise for Undisturbed {}
 
-/// Views, and what was made of them.
+/// Views, and values made of them.
 static KEPT: Mutex<Vec<Box<dyn Send>>> = Mutex::new(Vec::new());
 
 fn kept() -> std::sync::MutexGuard<'static, Vec<Box<dyn Send>>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The kinds of views that `make_view` and `keep_view` know.
+/// The kinds of views for `make_view` and `keep_view`.
 const KINDS: [&str; 9] = [
     "View",
     "ViewDyn",
@@ -34,7 +34,7 @@ const KINDS: [&str; 9] = [
     "View, promised, as a slice",
 ];
 
-/// Their names.
+/// The names of the kinds.
 #[pyfunction]
 pub(crate) fn kinds_of_views() -> Vec<&'static str> {
     KINDS.to_vec()
@@ -82,7 +82,7 @@ pub(crate) fn make_view(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<()> {
     }
 }
 
-/// Makes a view of float32 and keeps it, even after the interpreter is gone; gives how many are kept.
+/// Makes a view of float32 and keeps it, even after the interpreter is gone. Returns the number of kept views.
 #[pyfunction]
 pub(crate) fn keep_view(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<usize> {
     let view = view_of(object, kind)?;
@@ -91,7 +91,7 @@ pub(crate) fn keep_view(object: &Bound<'_, PyAny>, kind: &str) -> PyResult<usize
     Ok(kept.len())
 }
 
-/// Drops all views that are kept, on this thread or a new one, with the interpreter or without.
+/// Drops all kept views, on this thread or on a new one, attached or detached.
 #[pyfunction]
 #[pyo3(signature = (*, thread=false, detached=true))]
 pub(crate) fn release_views(py: Python<'_>, thread: bool, detached: bool) {
@@ -111,7 +111,7 @@ pub(crate) fn release_views(py: Python<'_>, thread: bool, detached: bool) {
     }
 }
 
-/// Starts a thread that drops one view after another and is not waited for.
+/// Starts a thread that drops one view after another, without joining it.
 #[pyfunction]
 pub(crate) fn release_views_later(first: u64, pause: u64) {
     let views = core::mem::take(&mut *kept());

@@ -1,4 +1,4 @@
-//! Classes that lend the memory that they keep to functions over slices.
+//! Classes that lend their memory to functions over slices.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -9,14 +9,14 @@ use dlpack_pyo3::{
 };
 use pyo3::prelude::*;
 
-/// A function of another crate: it takes slices.
+/// Stands for a function of another crate that takes slices.
 fn flip(from: &[u8], to: &mut [u8], row: usize) {
     for (from, to) in from.chunks_exact(row).rev().zip(to.chunks_exact_mut(row)) {
         to.copy_from_slice(from);
     }
 }
 
-/// A picture whose methods borrow it exclusively, so that its memory is lent if no array has it.
+/// An image whose methods borrow it exclusively, so that its memory is lent if no array has it.
 #[pyclass]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Photo {
@@ -34,7 +34,7 @@ impl Photo {
         photo.0
     }
 
-    /// A picture in memory of its own, whose pixels count up and begin again at 0.
+    /// An image in new memory, whose pixels count up and wrap around to 0.
     #[staticmethod]
     fn ramp(height: usize, width: usize) -> PyResult<Self> {
         let pixels = SharedBuffer::filled(height * width, |pixels: &mut [u8]| {
@@ -53,7 +53,7 @@ impl Photo {
         Ok(Self { pixels, dims })
     }
 
-    /// Whether the pixels were lent, or else copied.
+    /// Whether the pixels were lent, not copied.
     fn is_lent(&mut self) -> PyResult<bool> {
         Ok(matches!(self.pixels.slice_or_copy()?, Cow::Borrowed(_)))
     }
@@ -64,7 +64,7 @@ impl Photo {
     }
 }
 
-/// A frozen class: each export and each method has a handle of its own, from behind a lock.
+/// A frozen class with a lock, whose exports and methods each get their own handle.
 #[pyclass(frozen)]
 #[derive(DLPack)]
 #[dlpack(via = Shaped::new(self.handle(), dims))]
@@ -110,9 +110,9 @@ pub(crate) struct Promised {
     dims: [usize; 2],
 }
 
-// SAFETY: the methods below keep no slice, hold the GIL while they have one, and call no Python meanwhile. The tests access the
-// arrays from no thread without the GIL.
-#[expect(unsafe_code, reason = "what a user writes")]
+// SAFETY: the methods below keep no slice, hold the GIL while they have one, and call no Python code meanwhile. The tests access
+// the arrays only with the GIL.
+#[expect(unsafe_code, reason = "as in a user's crate")]
 unsafe impl Promise for Promised {}
 
 #[dlpack_pymethods]
@@ -137,7 +137,7 @@ impl Promised {
         Ok(())
     }
 
-    /// Flips the picture into another one, which must be elsewhere.
+    /// Flips the image into another one, which must be other memory.
     fn flip_into(&self, to: &Self) -> PyResult<()> {
         let from = View::<u8, 1, Self>::of(&self.pixels)?;
         let mut to = ViewMut::<u8, 1, Self>::of(&to.pixels)?;
@@ -145,21 +145,21 @@ impl Promised {
         Ok(())
     }
 
-    /// Flips the picture into an argument.
+    /// Flips the image into an argument.
     fn flip_to(&self, mut to: ViewMut<u8, 2, Self>) -> PyResult<()> {
         let from = View::<u8, 1, Self>::of(&self.pixels)?;
         flip(from.as_slice()?, to.as_mut_slice()?, self.dims[1]);
         Ok(())
     }
 
-    /// Without the promise there is no slice, but a view: others may write to it.
+    /// Without the promise there is only a view, not a slice, because other code may write.
     fn halve(&self) -> PyResult<u64> {
         let mut pixels = ViewMut::<u8, 2>::of(self)?;
         pixels.update(|pixel| pixel / 2);
         Ok(pixels.sum())
     }
 
-    /// The errors of views of something else.
+    /// The errors of views of other values.
     #[staticmethod]
     fn errors() -> PyResult<Vec<String>> {
         let buffer = SharedBuffer::<u8>::zeroed(2)?;

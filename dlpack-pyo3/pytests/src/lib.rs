@@ -1,4 +1,4 @@
-//! `dlpack_probe`: classes for the tests in `tests/`, each of them usual or nasty in one way.
+//! `dlpack_probe`: classes for the tests in `tests/`, each of them ordinary or hostile in one respect.
 
 mod alive;
 mod allocator;
@@ -124,7 +124,7 @@ mod dlpack_probe {
     use dlpack_pyo3::functions::{captured, collect};
 }
 
-/// A module of one class, which exports no `Tensor`. Its tests load it without [`dlpack_probe`].
+/// A module with a single class and without `Tensor`. Its tests load it without [`dlpack_probe`].
 #[pyo3::pymodule(gil_used = false)]
 mod dlpack_one_class {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! What functions give to Python: any value that is a tensor, as a `Tensor` or as an array of a library.
+//! Results of functions: any value that implements `DLPack`, as a `Tensor` or as an array of a library.
 
 /// A function for each kind of result.
 #[pyo3::pymodule(submodule)]
@@ -11,13 +11,13 @@ pub(crate) mod libraries {
 
     use crate::alive::Alive;
 
-    /// As many aligned numbers as JAX takes without a copy.
+    /// Numbers in memory that is aligned as JAX requires for sharing.
     fn aligned(len: u16) -> Result<SharedBuffer<f32>, Error> {
         let numbers: Vec<f32> = (0..len).map(f32::from).collect();
         SharedBuffer::copied_from(&numbers)
     }
 
-    /// No class of Python's.
+    /// A tensor type that is no Python class.
     #[derive(DLPack)]
     struct Points {
         #[dlpack(data)]
@@ -49,7 +49,7 @@ pub(crate) mod libraries {
         Exported(Array2::from_shape_fn((rows, columns), number))
     }
 
-    /// The shape may be wrong.
+    /// The shape may not fit the values.
     #[pyfunction]
     fn points(values: Vec<f32>, dims: [usize; 2]) -> Exported<Points> {
         Exported(Points::new(values, dims))

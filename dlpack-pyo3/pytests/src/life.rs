@@ -1,4 +1,4 @@
-//! Classes whose tensors are set, and such that are pickled.
+//! Classes with tensors that can be set, and classes that can be pickled.
 
 use dlpack_pyo3::{DLPack, FromDLPack, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ impl Default for Alive {
     }
 }
 
-/// Arrays can be put into its fields.
+/// Its fields can be set to arrays.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Settings {
@@ -45,7 +45,7 @@ impl Settings {
         })
     }
 
-    /// The items as they lie.
+    /// The items in the order of memory.
     fn items(&self) -> (Vec<bool>, Vec<i32>) {
         (self.mask.clone(), self.matrix.clone())
     }
@@ -56,7 +56,7 @@ impl Settings {
     }
 }
 
-/// Goes to another process as a tensor.
+/// Is pickled as a tensor.
 #[pyclass(frozen, subclass, module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Picture {
@@ -81,7 +81,7 @@ impl Picture {
     }
 }
 
-/// The same, over memory that all may write, and without a word on where the class is.
+/// Is pickled as a tensor over memory that other code may write; its class names no module.
 #[pyclass]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Canvas {
@@ -101,7 +101,7 @@ impl Canvas {
     }
 }
 
-/// The same, whose exports hold the object.
+/// Is pickled as a tensor; its exports keep the object.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Plate {
@@ -121,7 +121,7 @@ impl Plate {
     }
 }
 
-/// No module has it.
+/// A class that its module does not export.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]
 pub(crate) struct Homeless {
@@ -134,7 +134,7 @@ pub(crate) struct Homeless {
 #[pymethods]
 impl Homeless {}
 
-/// An object of a class that no module has.
+/// An object of a class that its module does not export.
 #[pyfunction]
 pub(crate) fn homeless() -> Homeless {
     let (pixels, _alive) = (vec![1.0], Alive::new());

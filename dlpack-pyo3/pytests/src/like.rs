@@ -1,4 +1,4 @@
-//! Results of the library of an argument.
+//! Results in the library of an argument.
 
 /// Each function takes a `Prototype`.
 #[pyo3::pymodule(submodule)]
@@ -15,7 +15,7 @@ pub(crate) mod like {
 
     type Zeros<const N: usize> = Like<ViewMut<f32, N>>;
 
-    /// Counted while it lives.
+    /// A value that is counted while it lives.
     #[derive(DLPack)]
     struct Counted {
         #[dlpack(data)]
@@ -23,7 +23,7 @@ pub(crate) mod like {
         _alive: Alive,
     }
 
-    /// The numbers doubled, and where the first lies.
+    /// The numbers doubled, and the address of the first.
     #[pyfunction]
     fn doubled(a: Prototype<View<f32, 1>>) -> (Like<Counted>, usize) {
         let items: Vec<_> = a.iter().map(|number| number * 2.0).collect();
@@ -32,7 +32,7 @@ pub(crate) mod like {
         (Like::new(&a, Counted { items, _alive }), address)
     }
 
-    /// In memory that is aligned as JAX wants it.
+    /// The numbers in memory that is aligned as JAX requires.
     #[pyfunction]
     fn aligned(a: Prototype<ViewDyn<f32>>) -> PyResult<(Like<SharedBuffer<f32>>, usize)> {
         let buffer = SharedBuffer::copied_from(&a.to_vec()?)?;
@@ -45,7 +45,7 @@ pub(crate) mod like {
         Ok(Like::shaped(&a, a.to_vec()?, [1, a.len()]))
     }
 
-    /// What `other` exports, in the library of whatever `a` is.
+    /// The tensor of `other`, in the library of `a`.
     #[pyfunction]
     fn like_any(
         a: Prototype<Bound<'_, PyAny>>,
@@ -54,13 +54,13 @@ pub(crate) mod like {
         Ok(Like::new(&a, from_dlpack(other)?))
     }
 
-    /// The numbers of anything that NumPy converts.
+    /// The numbers of any argument that NumPy can convert.
     #[pyfunction]
     fn converted(a: Prototype<View<f64, 1, Convert>>) -> PyResult<Like<Vec<f64>>> {
         Ok(Like::new(&a, a.to_vec()?))
     }
 
-    /// Twice, once of zeros.
+    /// Two results, one of them zeros.
     #[pyfunction]
     fn pair(a: Prototype<View<f32, 1>>) -> PyResult<(Zeros<1>, Like<Vec<f32>>)> {
         Ok((Like::zeros(&a, [2])?, Like::new(&a, a.to_vec()?)))
@@ -71,7 +71,7 @@ pub(crate) mod like {
         Like::zeros(&a, shape)
     }
 
-    /// Each element is its row and column, in memory that is at first all zeros.
+    /// Each element is its row and column; the memory is zeroed at first.
     #[pyfunction]
     fn table(a: Prototype<View<f32, 2>>) -> PyResult<(Zeros<2>, usize)> {
         let [rows, columns] = a.shape();
@@ -87,7 +87,7 @@ pub(crate) mod like {
         Ok((table, address))
     }
 
-    /// Of elements with an axis of their own.
+    /// Zeros of elements with several items.
     #[pyfunction]
     fn pixels(a: Prototype<Bound<'_, PyAny>>) -> PyResult<Like<ViewMut<[u8; 3], 2>>> {
         let mut pixels = Like::zeros(&a, [2, 2])?;
@@ -109,7 +109,7 @@ pub(crate) mod like {
         Ok(scalar)
     }
 
-    /// Allocated, filled, and dropped; the error of a slice, which core's array gives.
+    /// Allocates, fills, and drops zeros; returns the error of a slice.
     #[pyfunction]
     fn dropped(a: Prototype<Bound<'_, PyAny>>) -> PyResult<String> {
         let mut zeros: Like<ViewMut<f32, 1>> = Like::zeros(&a, [8])?;
@@ -119,7 +119,7 @@ pub(crate) mod like {
         Ok(error.to_string())
     }
 
-    /// On a thread that is not attached, while this one is not.
+    /// Allocates on a thread that is not attached, while this one is detached.
     #[pyfunction]
     fn in_background(
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Bytes of any data type: sizes, and a filling that tests can foretell.
+//! Bytes of any data type: sizes, and a fill pattern with predictable values.
 
 use dlpack_pyo3::DataType;
 use pyo3::PyResult;
@@ -36,7 +36,7 @@ const KNOWN: [DataType; 29] = [
     DataType::F4_E2M1FN,
 ];
 
-/// The data type of this name.
+/// The data type with this name.
 pub(crate) fn parse(name: &str, lanes: u16, padded: bool) -> PyResult<DataType> {
     let dtype = KNOWN.iter().find(|dtype| dtype.to_string() == name);
     let Some(dtype) = dtype else {
@@ -46,8 +46,8 @@ pub(crate) fn parse(name: &str, lanes: u16, padded: bool) -> PyResult<DataType> 
     Ok(if padded { dtype.padded() } else { dtype })
 }
 
-/// `items` values of `dtype`: the value of item `i` is `i % 101`, as far as the type has such numbers.
-/// Floats of 8 bits and fewer get these bits, a `bool` gets whether `i` is odd.
+/// `items` values of `dtype`: item `i` is `i % 101`, if the type has such numbers. Floats of 8 bits and fewer get these bits, a
+/// `bool` is true if `i` is odd.
 pub(crate) fn filled(dtype: DataType, items: usize) -> Vec<u8> {
     let scalars = items * usize::from(dtype.lanes());
     let Some(bytes) = scalar_bytes(dtype) else {
@@ -58,7 +58,7 @@ pub(crate) fn filled(dtype: DataType, items: usize) -> Vec<u8> {
         .collect()
 }
 
-/// The bytes of one lane; `None` where several share a byte.
+/// The bytes of one lane; `None` if several share a byte.
 fn scalar_bytes(dtype: DataType) -> Option<usize> {
     if dtype.is_padded() {
         return Some(1);
@@ -89,7 +89,7 @@ fn scalar(dtype: DataType, bytes: usize, index: usize) -> Vec<u8> {
     scalar
 }
 
-/// A small whole number as a float of 16 bits.
+/// A small integer as a float of 16 bits.
 fn half(value: u8, mantissa: u32, bias: u32) -> u16 {
     if value == 0 {
         return 0;
@@ -124,7 +124,7 @@ pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// One past the last item that a tensor reaches.
+/// One past the last item of a tensor.
 pub(crate) fn reach(shape: &[i64], strides: &[i64], offset: i64) -> usize {
     if shape.contains(&0) {
         return 0;
@@ -138,7 +138,7 @@ pub(crate) fn reach(shape: &[i64], strides: &[i64], offset: i64) -> usize {
     usize::try_from(last.saturating_add(1)).unwrap_or(0)
 }
 
-/// The bytes of the items in row-major order, where an item has whole bytes.
+/// The bytes of the items in row-major order, for items of whole bytes.
 pub(crate) fn gathered(
     bytes: &[u8],
     itemsize: usize,

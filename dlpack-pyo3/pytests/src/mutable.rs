@@ -1,4 +1,4 @@
-//! Classes that methods can change, and one that Python can extend.
+//! Classes that methods can change, and one with Python subclasses.
 
 use dlpack_pyo3::{
     DLPack, Layout, SharedBuffer, borrow_mut_or_buffer_error, borrow_or_buffer_error,
@@ -78,12 +78,12 @@ macro_rules! changeable {
 }
 
 changeable! {
-    /// Its exports are read-only, and hold a shared borrow.
+    /// Its exports are read-only, and keep a shared borrow.
     Mutable,
 }
 
 changeable! {
-    /// Its exports are writable, and hold the exclusive borrow.
+    /// Its exports are writable, and keep the exclusive borrow.
     Exclusive, writable
 }
 
@@ -121,7 +121,7 @@ bendable! {
 }
 
 bendable! {
-    /// The same behind the exclusive borrow.
+    /// Its shape need not fit its data; its exports keep the exclusive borrow.
     BentAlone, writable
 }
 
@@ -144,7 +144,7 @@ impl Open {
     }
 }
 
-/// Its shape and strides lie in the object, until a method changes them.
+/// Its shape and strides are in the object, and methods can change them.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Changing {

@@ -1,4 +1,4 @@
-//! Classes whose own code panics, or calls back into Python, where the run time calls it.
+//! Classes whose own code panics, or calls back into Python, when the library calls it.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// Describing it panics once `arm` was called.
+/// Its `describe` panics after a call of `arm`.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(shape = [self.len()])]
@@ -45,7 +45,7 @@ impl PanicInDescribe {
     }
 }
 
-/// Describing it panics, and nothing but that says where its data is.
+/// Its `describe` panics, and its device is known only from that.
 #[pyclass(frozen, module = "dlpack_probe")]
 pub(crate) struct PanicByHand;
 
@@ -76,7 +76,7 @@ impl Drop for Bomb {
     }
 }
 
-/// Dropping the object panics.
+/// The drop of the object panics.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct PanicInDrop {
@@ -101,7 +101,7 @@ impl PanicInDrop {
 
 struct Home {
     items: Vec<f32>,
-    /// What is thrown panics when it is dropped.
+    /// The payload panics when it is dropped.
     again: bool,
     _alive: Alive,
 }
@@ -121,7 +121,7 @@ impl Buffer for Home {
     }
 }
 
-/// Dropping the memory panics, which may happen in a deleter, far from any object.
+/// The drop of the memory panics, which may happen in a deleter.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct PanicInOwner {
@@ -146,7 +146,7 @@ impl PanicInOwner {
     }
 }
 
-/// Runs Python code when it is dropped: `function` is called, whatever it does.
+/// Calls `function` when it is dropped, and ignores its exceptions.
 struct OnDrop(Py<PyAny>);
 
 impl Drop for OnDrop {
@@ -158,7 +158,7 @@ impl Drop for OnDrop {
     }
 }
 
-/// Calls Python back while an export is made, and when it is dropped.
+/// Calls Python code during an export, and when it is dropped.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(shape = [self.call_back()])]
@@ -172,7 +172,7 @@ pub(crate) struct Reentrant {
 
 impl Reentrant {
     fn call_back(&self) -> usize {
-        // An error stays set if nobody takes it, so it is printed.
+        // An exception would stay set, so it is printed.
         let called = Python::try_attach(|py| self.during.call0(py).map(drop));
         if let Some(Err(error)) = called {
             Python::try_attach(|py| error.print(py));

@@ -1,4 +1,4 @@
-//! [`Probe`] and [`WProbe`]: any data type, shape, strides and offset over memory of their own.
+//! [`Probe`] and [`WProbe`]: any data type, shape, strides and offset over their own memory.
 
 use dlpack_pyo3::{DLPack, DataType, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use pyo3::types::PyBytes;
 use crate::alive::{Alive, alive};
 use crate::memory;
 
-/// What consumers want at least; a `Vec` alone promises nothing of the kind.
+/// The least alignment that consumers require, which a `Vec` does not guarantee.
 const ALIGNMENT: usize = 64;
 
-/// How the items lie, the same in both classes.
+/// The layout of the items, for both classes.
 struct Place {
     dtype: DataType,
     shape: Vec<i64>,
@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// Read-only for everybody: a frozen class over a `Vec`.
+/// A read-only class: frozen, over a `Vec`.
 #[pyclass(frozen, weakref, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
@@ -101,13 +101,13 @@ impl Probe {
         })
     }
 
-    /// How many values of all classes here live, those included that only an export holds.
+    /// The number of live objects of all classes in this module, including those that only an export keeps.
     #[staticmethod]
     fn alive() -> usize {
         alive()
     }
 
-    /// Where the memory begins, before the offset.
+    /// The address of the memory, without the offset.
     #[getter]
     fn data_ptr(&self) -> usize {
         self.bytes[self.start..].as_ptr().addr()
@@ -119,7 +119,7 @@ impl Probe {
     }
 }
 
-/// The same over memory that everybody may write to.
+/// A frozen class over shared memory that all code may write.
 #[pyclass(frozen, weakref, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
@@ -164,13 +164,13 @@ impl WProbe {
         })
     }
 
-    /// How many values of all classes here live, those included that only an export holds.
+    /// The number of live objects of all classes in this module, including those that only an export keeps.
     #[staticmethod]
     fn alive() -> usize {
         alive()
     }
 
-    /// Where the memory begins, before the offset.
+    /// The address of the memory, without the offset.
     #[getter]
     fn data_ptr(&self) -> usize {
         self.bytes.as_ptr().addr()

@@ -1,4 +1,4 @@
-//! A consumer in C, as far as `ctypes` cannot play one: it looks at results before it looks for exceptions.
+//! The parts of a C consumer that `ctypes` cannot express: it checks the result before the exception.
 #![expect(
     unsafe_code,
     reason = "calls the functions of an exchange table as C code does"
@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// What the table's `managed_tensor_from_py_object_no_sync` returns for an object, whether it wrote a
-/// tensor, and the exception that it set. A tensor is released at once.
+/// The return value of the table's `managed_tensor_from_py_object_no_sync` for an object, whether it wrote a tensor, and the
+/// exception that it set. A tensor is released at once.
 #[pyfunction]
 pub(crate) fn status_of_export(
     table: usize,
@@ -25,19 +25,20 @@ pub(crate) fn status_of_export(
     let mut out = null_mut();
     let function = table.managed_tensor_from_py_object_no_sync;
     let function = function.expect("the table has it");
-    // SAFETY: we are attached, the object lives, and `out` is ours.
+    // SAFETY: this thread is attached, the object lives, and `out` is writable.
     let status = unsafe { function(object.as_ptr().cast(), &raw mut out) };
     let exception = PyErr::take(object.py());
     if !out.is_null() {
-        // SAFETY: the function wrote an owning pointer.
+        // SAFETY: the function wrote a pointer that we own.
         let deleter = unsafe { (*out).deleter };
-        // SAFETY: it is called once.
+        // SAFETY: the deleter is called once, with its own struct.
         unsafe { deleter.expect("ours has one")(out) };
     }
     (status, !out.is_null(), exception)
 }
 
-/// The same for `managed_tensor_to_py_object_no_sync` and the address of a tensor; what it makes is dropped.
+/// The return value of `managed_tensor_to_py_object_no_sync` for the address of a tensor, whether it made an object, and the
+/// exception. The object is dropped.
 #[pyfunction]
 pub(crate) fn status_of_import(
     py: Python<'_>,
@@ -45,13 +46,13 @@ pub(crate) fn status_of_import(
     tensor: usize,
 ) -> (i32, bool, Option<PyErr>) {
     let table = with_exposed_provenance::<DLPackExchangeAPI>(table);
-    // SAFETY: as above.
+    // SAFETY: the test passes the address that a class of this module publishes.
     let table = unsafe { &*table };
     let mut out = null_mut();
     let function = table.managed_tensor_to_py_object_no_sync;
     let function = function.expect("the table has it");
     let tensor = core::ptr::with_exposed_provenance_mut(tensor);
-    // SAFETY: we are attached, the test passes a tensor, and `out` is ours.
+    // SAFETY: this thread is attached, the test passes a valid tensor, and `out` is writable.
     let status = unsafe { function(tensor, &raw mut out) };
     let exception = PyErr::take(py);
     if !out.is_null() {
@@ -70,7 +71,7 @@ struct Loose {
     _alive: Alive,
 }
 
-/// The address of a tensor of six numbers that whoever gets it has to release; an owner lives until then.
+/// The address of a tensor of six numbers that its receiver must release; an owner lives until then.
 #[pyfunction]
 pub(crate) fn loose(shape: Vec<usize>) -> PyResult<usize> {
     let owner = Loose {

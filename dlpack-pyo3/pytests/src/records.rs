@@ -20,12 +20,12 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::alive::Alive;
 
-/// Nobody else writes in these tests.
+/// No other code writes in these tests.
 struct Alone;
 // SAFETY: the tests that use it have one thread.
 unsafe impl Promise for Alone {}
 
-/// The structs, and a function that does with one of them what a test says.
+/// The structs, and a function that does a test's operation with one of them.
 macro_rules! layouts {
     ($($(#[$derive:meta])* $name:ident ($($repr:tt)*) { $($(#[$key:meta])* $field:ident: $ty:ty,)* })*) => {
         $(
@@ -41,7 +41,7 @@ macro_rules! layouts {
             vec![$(stringify!($name)),*]
         }
 
-        /// What `operate` does with records of a layout.
+        /// The result of `operate` with records of a layout.
         #[pyfunction]
         #[pyo3(signature = (layout, operation, *arrays))]
         pub(crate) fn on_records<'py>(
@@ -88,7 +88,7 @@ fn operate<'py, T: Record + ArrayElement + Copy>(
             let transposed: Vec<T> = view.transpose().iter().collect();
             Numpy(Records(transposed)).into_bound_py_any(py)
         }
-        // To the second array.
+        // Into the second array.
         "copy" => {
             let (from, mut to) = arrays.extract::<(View<T, 1>, ViewMut<T, 1>)>()?;
             to.copy_from(&from)?;
@@ -160,7 +160,7 @@ layouts! {
     Underscored (C) { _a: f32, __b: u8, }
 }
 
-/// One list of records, which Python sees as a structured array and by columns.
+/// One list of records, which Python sees as a structured array and as columns.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Tape {
@@ -191,7 +191,7 @@ impl Tape {
     }
 }
 
-/// Records with more than Python sees.
+/// Records with fields that Python does not see.
 #[derive(Record)]
 #[repr(C)]
 pub(crate) struct Hidden {
@@ -224,13 +224,13 @@ impl Mixed {
     }
 }
 
-/// Records of whose memory drops are not seen by Python: read-only, since they free memory when they are dropped.
+/// Records with a `Drop` that Python does not see, so they are read-only.
 #[pyfunction]
 pub(crate) fn hidden_records(count: u8) -> Numpy<Records<Hidden>> {
     Numpy(Records(Mixed::new(count).rows))
 }
 
-/// Has a field that NumPy has no type for.
+/// Has a field without a NumPy data type.
 #[derive(Record, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Wide {
@@ -259,7 +259,7 @@ impl KeptRecords {
     }
 }
 
-/// Bytes as records of a layout that Python describes.
+/// Bytes as records with a layout from Python.
 #[pyclass(frozen, module = "dlpack_probe")]
 pub(crate) struct Described {
     bytes: Vec<u8>,
@@ -282,7 +282,7 @@ impl DLPackTensors for Described {
 
 #[pymethods]
 impl Described {
-    /// `fields` are names, offsets, types and shapes; a type is the name of a number, or the size and the fields of a record.
+    /// `fields` are names, offsets, types and shapes; a type is the name of a number type, or size and fields of a record.
     #[new]
     fn new(bytes: Vec<u8>, size: usize, fields: &Bound<'_, PyAny>) -> PyResult<Self> {
         let layout = layout_of(size, fields)?;
@@ -294,7 +294,7 @@ impl Described {
     const __dlpack_tensors__: TensorNames<Self> = TensorNames::new();
 }
 
-/// A layout that is never freed, as are those of classes.
+/// A layout that is never freed, like those of classes.
 fn layout_of(size: usize, fields: &Bound<'_, PyAny>) -> PyResult<&'static RecordLayout> {
     let mut list = Vec::new();
     for field in fields.try_iter()? {

@@ -1,4 +1,4 @@
-//! Results: what a function gives that ends in an array of a library.
+//! Results of functions that are arrays of a library.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::alive::Alive;
 
-/// Counted while it lives.
+/// A value that is counted while it lives.
 #[derive(DLPack)]
 #[dlpack(shape = [_, 2])]
 pub(crate) struct Ramp {
@@ -17,7 +17,7 @@ pub(crate) struct Ramp {
     _alive: Alive,
 }
 
-/// An array over a list that nobody else has, and the address of its first item.
+/// An array over a new list, and the address of its first item.
 #[pyfunction]
 pub(crate) fn ramp(len: u16) -> (Numpy<Ramp>, usize) {
     let items: Vec<_> = (0..len).map(f32::from).collect();
@@ -26,7 +26,7 @@ pub(crate) fn ramp(len: u16) -> (Numpy<Ramp>, usize) {
     (Numpy(Ramp { items, _alive }), address)
 }
 
-/// Six numbers by columns, the rows backwards.
+/// Six numbers in column-major order, with the rows reversed.
 #[pyfunction]
 pub(crate) fn matrix() -> Numpy<Array2<f64>> {
     let mut matrix = Array2::zeros((3, 2).f());
@@ -43,7 +43,7 @@ pub(crate) fn to_numpy(tensor: Tensor) -> Numpy<Managed> {
     Numpy(tensor.into_managed())
 }
 
-/// Four numbers in the value itself, at an address that Python's allocator does not promise.
+/// Four numbers inline in the value, with more alignment than Python's allocator guarantees.
 #[derive(DLPack)]
 #[repr(align(256))]
 pub(crate) struct Inline {
@@ -68,7 +68,7 @@ pub(crate) fn inline(panics: bool) -> Numpy<Inline> {
     })
 }
 
-/// Numbers that are computed when they are described; how often that was.
+/// Numbers that are computed by `describe`, with a counter of its calls.
 #[derive(DLPack)]
 #[dlpack(via = self.compute())]
 pub(crate) struct Computed {

@@ -1,4 +1,4 @@
-//! The examples of rust-numpy's README, written with ours: in no more lines, and for arrays of every library.
+//! The examples of rust-numpy's README, written with this crate: not longer, and for arrays of every library.
 
 #[pyo3::pymodule]
 pub(crate) mod rust_ext {
@@ -9,7 +9,7 @@ pub(crate) mod rust_ext {
 
     struct Alone;
     // SAFETY: these functions hold the GIL, call no Python, and keep nothing.
-    #[expect(unsafe_code, reason = "what a user writes")]
+    #[expect(unsafe_code, reason = "as in a user's crate")]
     unsafe impl Promise for Alone {}
 
     fn axpy(a: f64, x: ArrayViewD<'_, f64>, y: ArrayViewD<'_, f64>) -> ArrayD<f64> {

@@ -19,13 +19,13 @@ struct Trade {
     side: u32,
 }
 
-/// A tensor itself, with two more.
+/// A tensor, with two more tensors by name.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Batch {
     #[dlpack(data)]
     observations: Vec<f32>,
-    /// One a step.
+    /// One for each step.
     #[dlpack(tensor)]
     rewards: Vec<f64>,
     #[dlpack(tensor(name = "mask", shape = [_, 2], elem = bool))]
@@ -55,7 +55,7 @@ impl Batch {
     }
 }
 
-/// No tensor itself: columns of records, and one tensor by name.
+/// No tensor itself, but columns of records, and one tensor by name.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Tables {
@@ -84,7 +84,7 @@ impl Tables {
     }
 }
 
-/// Memory of Rust alone.
+/// Memory that is not a Python object.
 struct Home {
     items: Vec<f32>,
     _alive: Alive,
@@ -96,7 +96,7 @@ impl Buffer for Home {
     }
 }
 
-/// No handle, though it says so: a clone has memory of its own.
+/// Looks like a reference-counted handle, but a clone has its own memory.
 #[derive(Clone)]
 struct Copies(Vec<f32>);
 
@@ -106,7 +106,7 @@ impl Buffer for Copies {
     }
 }
 
-/// Cannot be exported.
+/// A class whose exports fail.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Copying {
@@ -125,7 +125,7 @@ impl Copying {
     }
 }
 
-/// Its exports hold the `Arc` and not the object, so that no deleter needs Python.
+/// Its exports keep the `Arc` and not the object, so that the deleter does not need Python.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Owned {
@@ -144,18 +144,18 @@ impl Owned {
         }
     }
 
-    /// How many hold the memory.
+    /// The number of references to the memory.
     fn owners(&self) -> usize {
         Arc::strong_count(&self.home)
     }
 
-    /// Other memory from now on; exports keep the old one.
+    /// Replaces the memory; exports keep the old one.
     fn replace(&mut self, items: Vec<f32>) {
         *self = Self::new(items);
     }
 }
 
-/// Attributes that are arrays of NumPy's.
+/// A class with attributes that are NumPy arrays.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Ledger {
@@ -166,13 +166,13 @@ pub(crate) struct Ledger {
     times: Vec<i64>,
     #[dlpack(tensor)]
     absent: Option<Vec<f32>>,
-    /// The user's own.
+    /// A user-defined attribute.
     #[pyo3(get)]
     list: Vec<u32>,
     _alive: Alive,
 }
 
-/// PyO3 shows the field, so its tensor could not be seen.
+/// PyO3's getter for the field would hide its tensor.
 #[pyclass(frozen, get_all, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Hidden {
@@ -184,7 +184,7 @@ pub(crate) struct Hidden {
 #[pymethods]
 impl Hidden {}
 
-/// Creates the class, which is in no module because that could not be imported.
+/// Creates the class, which is in no module because its module could not be imported.
 #[pyfunction]
 pub(crate) fn create_hidden_class(py: Python<'_>) -> PyResult<()> {
     PyModule::new(py, "hidden")?.add_class::<Hidden>()
@@ -209,7 +209,7 @@ impl Ledger {
     }
 }
 
-/// Attributes that are arrays of NumPy's and hold nothing but a field, and one that holds the object.
+/// A class with attributes that are NumPy arrays: some keep only a field, one keeps the object.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Arena {
@@ -235,7 +235,7 @@ impl Arena {
         })
     }
 
-    /// How many code holds the rules.
+    /// The number of references to the rules.
     fn count_of_rules(&self) -> usize {
         Arc::strong_count(&self.rules)
     }
@@ -252,7 +252,7 @@ impl Arena {
     }
 }
 
-/// Attributes that are arrays of a library which is not installed, and itself a tensor.
+/// A tensor with attributes that are arrays of a library which is not installed.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Foreigner {
@@ -276,7 +276,7 @@ impl Foreigner {
     }
 }
 
-/// Runs while arrays over its buffers live: they hold those, and not the object.
+/// Can run while arrays over its buffers live: they keep the buffers, not the object.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Simulation {

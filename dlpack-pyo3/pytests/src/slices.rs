@@ -8,10 +8,10 @@ use dlpack_pyo3::view::Promise;
 use dlpack_pyo3::{Device, OwnedSlice, View, ViewDyn, from_dlpack_with};
 use pyo3::prelude::*;
 
-/// The tests write to no array while a container of its memory lives.
+/// The tests do not write an array while a container of its memory lives.
 struct Undisturbed;
-// SAFETY: as said above.
-#[expect(unsafe_code, reason = "what a user writes")]
+// SAFETY: the tests do not write an array while a container of its memory lives.
+#[expect(unsafe_code, reason = "as in a user's crate")]
 unsafe impl Promise for Undisturbed {}
 
 static KEPT: Mutex<Vec<Bytes>> = Mutex::new(Vec::new());
@@ -29,7 +29,7 @@ fn kept() -> std::sync::MutexGuard<'static, Vec<Bytes>> {
 pub(crate) mod slices {
     use super::*;
 
-    /// Keeps the memory of an array as `Bytes`, and a copy of the handle; gives the address.
+    /// Keeps the memory of an array as `Bytes`, and a clone of that. Returns the address.
     #[pyfunction]
     fn keep(array: ViewDyn<f64, Undisturbed>) -> PyResult<usize> {
         let bytes = Bytes::from_owner(array.into_slice()?.into_bytes());
@@ -45,7 +45,7 @@ pub(crate) mod slices {
         Ok(())
     }
 
-    /// The bytes of all that are kept.
+    /// The bytes of all kept containers.
     #[pyfunction]
     fn read() -> Vec<u8> {
         kept()
@@ -54,7 +54,7 @@ pub(crate) mod slices {
             .collect()
     }
 
-    /// Drops what is kept, on this thread or another.
+    /// Drops the kept containers, on this thread or another.
     #[pyfunction]
     #[pyo3(signature = (*, thread=false, detached=true))]
     fn release(py: Python<'_>, thread: bool, detached: bool) {
@@ -79,7 +79,7 @@ pub(crate) mod slices {
         Ok(array.into_slice()?.into_bytes().to_vec())
     }
 
-    /// A copy that the producer makes is ours: no promise is needed.
+    /// A copy that this crate requests from NumPy has no other users, so no promise is needed.
     #[pyfunction]
     fn copied(object: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
         let tensor = from_dlpack_with(object, Some(Device::CPU), Some(true))?;

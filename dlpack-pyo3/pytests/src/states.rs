@@ -1,6 +1,6 @@
 //! Functions over arguments, for arrays in states that DLPack cannot describe.
 
-/// As a user writes them.
+/// As in a user's module.
 #[pyo3::pymodule]
 pub(crate) mod states {
     use dlpack_pyo3::view::Convert;
@@ -42,7 +42,7 @@ pub(crate) mod states {
         Complex(ViewMutDyn<Complex32>),
     }
 
-    /// Whether a function that writes gets the array; else the error is raised.
+    /// Whether a function that writes accepts the array; otherwise the error is raised.
     #[pyfunction]
     fn writable(array: Imported<Writable>) {
         drop(array);

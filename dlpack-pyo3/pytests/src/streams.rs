@@ -1,6 +1,6 @@
-//! [`Queued`] and its sisters: memory of a GPU, by its address, with the stream that it is written on.
+//! [`Queued`] and similar classes: GPU memory by its address, with the stream on which it is written.
 //!
-//! The tests get the memory from a driver, and say which of its functions frees it.
+//! The tests allocate the memory by a driver, and pass the function that frees it.
 #![expect(
     unsafe_code,
     reason = "lends memory that a driver gave, and calls the driver to free it"
@@ -21,13 +21,13 @@ use pyo3::prelude::*;
 use crate::alive::Alive;
 use crate::memory;
 
-/// Memory of floats, which is given back in the order of its stream.
+/// Memory of floats, which is freed in the order of its stream.
 struct Memory {
     address: usize,
     items: usize,
     device: Device,
     stream: StreamHandle,
-    /// The driver's function that frees memory, by its address; 0 for memory that is the test's.
+    /// The address of the driver's function that frees the memory; 0 if the test frees it.
     free: usize,
     _alive: Alive,
 }
@@ -71,13 +71,13 @@ impl Drop for Memory {
             return;
         }
         let free: *const () = with_exposed_provenance(self.free);
-        // SAFETY: the test passes a function of a driver that takes an address and a stream.
+        // SAFETY: the test passes a driver's function with these arguments.
         let free = unsafe { transmute::<*const (), Free>(free) };
         free(self.address, self.stream.as_raw());
     }
 }
 
-/// How the items lie.
+/// The layout of the items.
 struct Layout {
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -102,7 +102,7 @@ macro_rules! classes {
         #[pyclass(frozen, module = "dlpack_probe")]
         #[derive(DLPack)]
         #[dlpack(
-            // SAFETY: the driver gave so much memory, and has it back when `memory` is dropped.
+            // SAFETY: the driver allocated that much memory, which is freed when `memory` is dropped.
             unsafe(data = self.memory.start(), len = self.memory.items),
             shape = &self.layout.shape[..],
             strides = &self.layout.strides[..],
@@ -142,17 +142,17 @@ macro_rules! classes {
 }
 
 classes! {
-    /// Written on a stream, and freed behind its consumers.
+    /// Written on a stream, and freed after its consumers.
     Queued { stream = self.memory.stream }
-    /// The same, freed at once.
+    /// Written on a stream, and freed without waiting.
     Hasty { stream = self.memory.stream, release = "immediate" }
-    /// Nobody may write.
+    /// Written on a stream, and read-only.
     Sealed { stream = self.memory.stream, readonly }
-    /// Nothing is said of a stream.
+    /// Without a stream.
     Unsaid {}
 }
 
-/// Exports hold the memory, and not the object.
+/// A class whose exports keep the memory, not the object.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Handed {
@@ -160,14 +160,14 @@ pub(crate) struct Handed {
     memory: Handle,
 }
 
-/// What lends the memory, and says on which stream it is written, however many there are of it.
+/// A handle that lends the memory and names its stream; its clones share the memory.
 #[derive(Clone)]
 struct Handle(Arc<Memory>);
 
 impl Buffer for Handle {
     fn lend(&self) -> Loan<'_> {
-        // SAFETY: the driver gave so much memory, and has it back when the last handle is dropped; nobody
-        // but devices and, when they are done, consumers look at it.
+        // SAFETY: the driver allocated that much memory, which is freed with the last handle. Only devices and, after them,
+        // consumers access it.
         let loan = unsafe { Loan::from_raw_parts_mut(self.0.start(), self.0.items, self.0.device) };
         loan.with_stream(self.0.stream)
     }
@@ -187,20 +187,20 @@ impl Handed {
     }
 }
 
-/// Two tensors over one piece of memory, of which the object is none.
+/// Two tensors by name over one memory; the object itself is no tensor.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 #[dlpack(
     tensor(
         name = "all",
-        // SAFETY: the driver gave so much memory, and has it back when `memory` is dropped.
+        // SAFETY: the driver allocated that much memory, which is freed when `memory` is dropped.
         unsafe(data = self.memory.start(), len = self.memory.items),
         device = self.memory.device,
         stream = self.memory.stream
     ),
     tensor(
         name = "half",
-        // SAFETY: as above.
+        // SAFETY: the driver allocated that much memory, which is freed when `memory` is dropped.
         unsafe(data = self.memory.start(), len = self.memory.items / 2),
         device = self.memory.device,
         stream = self.memory.stream
@@ -222,7 +222,7 @@ impl Pair {
     }
 }
 
-/// A tensor in another one's place: asked in a way of its own.
+/// A struct with a tensor in a field, which has its own export functions.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Wrapped {
@@ -250,7 +250,7 @@ impl Wrapped {
     }
 }
 
-/// Its own code lets go of Python and waits for the device, whenever it is asked for its memory or dropped.
+/// Its own code releases the GIL and waits for the device, when it lends its memory and when it is dropped.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Patient {
@@ -300,7 +300,7 @@ impl Patient {
     }
 }
 
-/// The address of a function of C that drops what is done, for whoever calls it without Python.
+/// The address of a C function that calls `collect`, for callers without Python.
 #[pyfunction]
 pub(crate) fn collector() -> usize {
     extern "C" fn collect(_: usize) {
@@ -311,7 +311,7 @@ pub(crate) fn collector() -> usize {
     function as usize
 }
 
-/// Drops what is done, and waits until no other thread is dropping anything.
+/// Calls `collect`, and waits until no other thread is dropping owners.
 #[pyfunction]
 pub(crate) fn collect_and_wait(py: Python<'_>) {
     use dlpack_pyo3::stream::{collect, retained};
@@ -326,21 +326,21 @@ pub(crate) fn collect_and_wait(py: Python<'_>) {
     });
 }
 
-/// How many events core keeps for later exports. With `forget`, it uses none of them again.
+/// The number of events that core keeps for later exports. With `forget`, core no longer uses them.
 #[pyfunction]
 pub(crate) fn spare_events(forget: bool) -> usize {
     dlpack_pyo3::stream::spare_events(forget)
 }
 
-/// Whether a thread drops what is done, at any time. The tests begin without it.
+/// Starts or stops the collector's thread. The tests begin without it.
 #[pyfunction]
 pub(crate) fn collect_in_background(on: bool) {
     dlpack_pyo3::stream::collect_in_background(on);
 }
 
-/// Drops the owners that graphs keep: the test launches no graph any more.
+/// Drops the owners that graphs keep. The test launches no graph afterwards.
 #[pyfunction]
 pub(crate) fn release_captured() {
-    // SAFETY: as it says.
+    // SAFETY: the test launches no graph afterwards.
     unsafe { dlpack_pyo3::stream::release_captured() };
 }

@@ -1,9 +1,9 @@
-//! Enums: one whose variants hold tensors, and one that is a data type.
+//! Enums: one with tensors in its variants, and one that is a data type.
 
 use dlpack_pyo3::{DLPack, DataType, dlpack_pymethods};
 use pyo3::prelude::*;
 
-/// The data type is that of the variant.
+/// The data type depends on the variant.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) enum Audio {
@@ -20,7 +20,7 @@ pub(crate) enum Audio {
 #[pymethods]
 impl Audio {}
 
-/// What the bytes of a [`Raw`] are.
+/// The data type of a [`Raw`].
 #[pyclass(eq, eq_int, from_py_object, module = "dlpack_probe")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -39,7 +39,7 @@ impl From<Kind> for DataType {
     }
 }
 
-/// Bytes whose data type a Python enum names.
+/// Bytes whose data type is given by a Python enum.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Raw {

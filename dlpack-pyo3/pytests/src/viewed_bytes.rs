@@ -6,17 +6,17 @@ use pyo3::prelude::*;
 
 /// The functions below hold the GIL and call no Python.
 pub(crate) struct Undisturbed;
-// SAFETY: as said above.
-#[expect(unsafe_code, reason = "what a user writes")]
+// SAFETY: the functions below hold the GIL and call no Python.
+#[expect(unsafe_code, reason = "as in a user's crate")]
 unsafe impl Promise for Undisturbed {}
 
-/// The bytes of an array, by a view.
+/// The bytes of an array, read through a view.
 #[pyfunction]
 pub(crate) fn bytes_of(data: View<u8, 1, AsBytes>) -> PyResult<Vec<u8>> {
     Ok(data.to_vec()?)
 }
 
-/// The bytes of an array, by a slice, reversed.
+/// Reverses the bytes of an array through a slice.
 #[pyfunction]
 pub(crate) fn reverse_bytes(mut data: ViewMut<u8, 1, (AsBytes, Undisturbed)>) -> PyResult<()> {
     data.as_mut_slice()?.reverse();
@@ -63,7 +63,7 @@ struct Easel {
     paint: Vec<u8>,
 }
 
-/// A picture with a title: the tensor is that of the field.
+/// An image with a title: the tensor is that of the field.
 #[pyclass]
 #[derive(DLPack)]
 pub(crate) struct Titled {

@@ -1,6 +1,6 @@
 //! Functions over typed arguments.
 
-/// As a user writes them.
+/// As in a user's module.
 #[pyo3::pymodule]
 pub(crate) mod views {
     use std::sync::{Mutex, PoisonError};
@@ -13,8 +13,9 @@ pub(crate) mod views {
 
     /// The tests call these functions from one thread, or write nothing meanwhile.
     struct Undisturbed;
-    // SAFETY: as said above; what else lives in the arrays' memory is told apart by the views.
-    #[expect(unsafe_code, reason = "what a user writes")]
+    // SAFETY: the tests call these functions from one thread, or write nothing meanwhile; views of the same memory exclude each
+    // other.
+    #[expect(unsafe_code, reason = "as in a user's crate")]
     unsafe impl Promise for Undisturbed {}
 
     #[pyfunction]
@@ -103,13 +104,13 @@ pub(crate) mod views {
         }
     }
 
-    /// The same with the array that is written in front.
+    /// `axpy` with the written array as the first argument.
     #[pyfunction]
     fn axpy_into(y: ViewMut<f64, 1>, a: f64, x: ViewDyn<f64>) {
         axpy(a, x, y);
     }
 
-    /// How many elements two arrays have; nothing is read.
+    /// The numbers of elements of two arrays, without a read.
     #[pyfunction]
     fn lengths(a: ViewMut<f32, 2>, b: ViewMutDyn<u8>) -> (usize, usize) {
         (a.len(), b.len())
@@ -120,24 +121,24 @@ pub(crate) mod views {
         (a.len(), b.len())
     }
 
-    /// Fails where a view of the same array comes behind one that is written.
+    /// Fails if an array is read that an earlier argument writes.
     #[pyfunction]
     fn many(written: Vec<ViewMut<f64, 1>>, read: Vec<View<f64, 1>>) -> (usize, usize) {
         (written.len(), read.len())
     }
 
-    /// Calls a function while the array is a view.
+    /// Calls a function while a view of the array lives.
     #[pyfunction]
     fn while_read(samples: View<f64, 1>, call: &Bound<'_, PyAny>) -> PyResult<usize> {
         call.call0()?;
         Ok(samples.len())
     }
 
-    /// Refused by its data type once it is on the way, so that nothing may stay of it.
+    /// The second argument is refused after the first was accepted, so nothing of the first may stay.
     #[pyfunction]
     fn promised_twice(_a: ViewMut<f64, 1, Undisturbed>, _b: View<f64, 1, (Undisturbed, Convert)>) {}
 
-    /// A view with a promise that allows overlaps is kept apart from its like all the same.
+    /// A view with a promise that allows overlaps excludes other views with a promise nevertheless.
     #[pyfunction]
     fn promised_overlap(
         _a: ViewMut<f64, 1, (Undisturbed, MayOverlap)>,
@@ -206,7 +207,7 @@ pub(crate) mod views {
 
     #[pyfunction]
     fn lent(samples: View<f64, 1>) -> PyResult<f64> {
-        // The method of the view itself does not compile without a promise.
+        // The method of the view itself does not compile without a promise, so this calls that of the array.
         let samples: &Array<f64, [i64; 1]> = &samples;
         Ok(samples.as_slice()?.iter().sum())
     }
@@ -248,7 +249,7 @@ pub(crate) mod views {
         }
     }
 
-    /// The same, asked for once.
+    /// One of two data types, with a single import.
     #[derive(FromDLPack)]
     enum Integer {
         Small(View<i32, 1>),
@@ -277,12 +278,12 @@ pub(crate) mod views {
     #[pyfunction]
     fn let_go(py: Python<'_>) -> Option<f64> {
         let samples = core::mem::take(&mut *kept());
-        // On a thread that has no interpreter.
+        // On a thread without the interpreter.
         let sum = thread::spawn(move || samples.iter().flat_map(|samples| samples.iter()).sum());
         py.detach(|| sum.join().ok())
     }
 
-    /// The tensor behind a view, which others may write again.
+    /// The tensor of a view, which other code may write again.
     #[pyfunction]
     fn unwrapped(samples: View<f64, 1, Undisturbed>) -> PyResult<bool> {
         let managed: Managed = samples.into_managed()?;

@@ -224,7 +224,7 @@ def test_errors_like_those_of_a_bytearray():
 
 def test_attributes_have_the_docs_of_their_fields():
     """The docstring of an attribute is the doc comment of its field, of a class or of its rows; otherwise a default text."""
-    assert p.Batch.rewards.__doc__ == "One a step."
+    assert p.Batch.rewards.__doc__ == "One for each step."
     assert p.Tables.price.__doc__ == 'What was paid.\n\n  in "euros"'
     assert p.Tables.size.__doc__.startswith("The tensor `size`:")
     assert p.Tables.times.__doc__.startswith("The tensor `times`:")
