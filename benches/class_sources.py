@@ -1,4 +1,4 @@
-"""A module of so many Python classes over a `Vec<f32>` and a `[usize; 2]`: alone, with our methods, and as peers write it.
+"""A module with n Python classes over a `Vec<f32>` and a `[usize; 2]`: alone, with our methods, and as peers write it.
 
 The lines are as rustfmt would break them: `guide/tables.py` counts those of a module with one class.
 """
@@ -58,7 +58,7 @@ impl Image{n} {{
 
 
 def dlpark(n):
-    """As its guide to Python shows it, and python/peers/dlpark has it."""
+    """The class of dlpark's guide to Python, as in python/peers/dlpark."""
     return f"""
 #[pyclass(frozen)]
 pub struct Image{n}(std::sync::Arc<Inner{n}>);
@@ -158,7 +158,7 @@ impl Image{n} {{
 
 
 def of_trait(versioned, legacy, result, lifetime):
-    """As the readmes of dlpack-rs and pyo3-dlpack show it, and python/peers has it."""
+    """The class in the readmes of dlpack-rs and pyo3-dlpack, as in python/peers."""
 
     def kind(n):
         return f"""
@@ -218,7 +218,7 @@ impl Image{n} {{
 
 
 def rust_numpy(n):
-    """A class that holds an array of NumPy's, and gives it to who asks."""
+    """A class that keeps a NumPy array, and returns it from a getter."""
     return f"""
 #[pyclass(frozen)]
 pub struct Image{n} {{
@@ -251,7 +251,7 @@ KINDS = {
 
 
 OLDER_PYO3 = PYO3.replace("0.30", "0.28")
-# Each wants a PyO3 of its own, of which there can be one in a workspace.
+# Each requires another version of PyO3, of which a workspace can have only one.
 OTHERS = {
     "rust-numpy": ([PYO3, 'numpy = "0.30"'], "use numpy::IntoPyArray;", rust_numpy, ""),
 }
@@ -301,7 +301,7 @@ def sources(classes, kinds=KINDS):
 
 
 def nanobind_source(classes):
-    """As its documentation shows a class that exports an array of its own."""
+    """A class of nanobind's documentation that exports its own array."""
     structs = "".join(
         f"""
 struct Image{n} {{

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What 100 Python classes cost, alone, with our methods and with dlpark's: the compiler's time and the library's size.
+"""The cost of 100 Python classes, alone, with our methods and with dlpark's: compile time and library size.
 
     python3 benches/classes.py
     python3 benches/classes.py --classes 20 --rounds 1 --commands check
@@ -26,7 +26,7 @@ from build import nanobind
 
 
 def size(work, name):
-    """Bytes of the library that the last `cargo build --release` made, without what only a debugger reads."""
+    """The size of the library of the last `cargo build --release`, stripped."""
     folder = work / "target" / "release"
     library = next(path for path in folder.glob(f"libimages_{name.replace('-', '_')}.*") if path.suffix in (".so", ".dylib"))
     with tempfile.TemporaryDirectory() as place:
@@ -35,7 +35,7 @@ def size(work, name):
         return Path(copy).stat().st_size
 
 
-# As many as show what is there once, beside the many that show what a class costs.
+# So few that they show the fixed cost, compared with many that show the cost of each class.
 FEW = 2
 
 
@@ -72,7 +72,7 @@ def main():
 
 
 def grow(counts, rounds, work=crates.CACHE / "classes-of-all"):
-    """For each number of classes: the seconds of processor, and the bytes, of a release build of each kind."""
+    """For each number of classes: the CPU seconds, and the bytes, of a release build of each kind."""
     seconds, sizes = [], []
     for count in counts:
         used, bytes_of = {}, {}
@@ -89,7 +89,7 @@ def grow(counts, rounds, work=crates.CACHE / "classes-of-all"):
 
 
 def in_cpp(words, library, work, count, rounds):
-    """The same of nanobind's classes; its own source is compiled before."""
+    """CPU seconds and bytes for nanobind's classes; nanobind's own source is compiled before."""
     source, base, made = work / "images.cpp", work / "nanobind.o", work / "images.so"
     source.write_text(nanobind_source(count))
     subprocess.run([*words, "-c", library, "-o", base], check=True)
@@ -100,7 +100,7 @@ def in_cpp(words, library, work, count, rounds):
 
 
 def cost(small, large, classes):
-    """Bytes of one class more, and of a library without any, from those of `FEW` and of all classes."""
+    """Bytes of one more class, and of a library without classes, from those of `FEW` and of all classes."""
     each = (large - small) / (classes - FEW)
     return each, small - FEW * each
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Copies of strided arrays: dlpack-core beside NumPy's `.copy()` and beside memcpy, in one process.
+"""Copies of strided arrays: dlpack-core compared with NumPy's `.copy()` and with memcpy, in one process.
 
-    python3 benches/copies.py                # the usual copies of 4-byte items
+    python3 benches/copies.py                # common copies of 4-byte items
     python3 benches/copies.py --all          # every layout, items of 1 to 16 bytes
     python3 benches/copies.py --itemsizes 4 8 --sizes 4096 --cases transposed --rounds 21
 
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def import_numpy():
-    """NumPy, if need be by starting again in an environment that has it."""
+    """NumPy; if it is missing, restarts in an environment that has it."""
     try:
         import numpy
     except ModuleNotFoundError:
@@ -76,7 +76,7 @@ def build():
 
 
 class Library:
-    """What `src/lib.rs` exports."""
+    """The functions of `src/lib.rs`."""
 
     def __init__(self, path):
         self.lib = ctypes.CDLL(str(path))
@@ -93,7 +93,7 @@ class Library:
         self.lib.bench_free.restype = None
 
     def arguments(self, array):
-        """What describes `array`; the result owns the shape and strides it points to."""
+        """The arguments that describe `array`. The result owns the shape and strides to which they point."""
         numbers = ctypes.c_int64 * max(array.ndim, 1)
         strides = None
         if not array.flags.c_contiguous:
@@ -118,7 +118,7 @@ def filled(shape, itemsize):
 
 
 def square(items):
-    """A shape near to a square, with a power of two in front."""
+    """A nearly square shape, with a power of two as the first size."""
     side = 1 << round(math.log2(items) / 2)
     return side, max(items // side, 1)
 
@@ -169,7 +169,7 @@ def clock(function, *arguments):
 
 
 def measure(library, array, rounds):
-    """Median times of one copy by NumPy, us and memcpy, and the median ratios of ours to the other two."""
+    """Median times of one copy by NumPy, dlpack-core and memcpy, and the median ratios of ours to the other two."""
     arguments = library.arguments(array)
     packed = filled((array.size,), array.itemsize)
     ways = [
@@ -181,7 +181,7 @@ def measure(library, array, rounds):
     times = []
     for round in range(rounds):
         one = [0.0] * len(ways)
-        # Who goes first pays for what the one before left behind, so that changes.
+        # The second finds the caches that the first left, so the order changes.
         for at in range(len(ways)):
             way = (round + at) % len(ways)
             one[way] = clock(ways[way], counts[way]) / counts[way]

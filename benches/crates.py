@@ -1,4 +1,4 @@
-"""Crates that are written for a benchmark, and built again and again to see what they cost the compiler.
+"""Crates that are generated for a benchmark, and rebuilt repeatedly to measure their compile time.
 
 The crates of a benchmark lie in a workspace of their own, in a cache folder outside the checkout, so that cargo
 finds on the second run what it has fetched on the first. Their dependencies are built first; then every round
@@ -26,12 +26,12 @@ COMMANDS = {
 
 
 def dependency(package):
-    """A package of ours, as a dependency."""
+    """A package of this workspace, as a dependency."""
     return f'{package} = {{ path = "{(ROOT / package).as_posix()}" }}'
 
 
 def write(work, crates):
-    """The workspace; of each crate what its manifest says behind the package, and its source."""
+    """Writes the workspace; `crates` has the dependencies and the source of each crate."""
     for name, (manifest, source) in crates.items():
         crate = work / name
         (crate / "src").mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def write(work, crates):
 
 def cargo(work, words, target="target"):
     environment = dict(os.environ, CARGO_INCREMENTAL="0", CARGO_TARGET_DIR=str(work / target))
-    # What an outer cargo or a wrapper would add is not what is measured.
+    # Settings of an outer cargo or a wrapper are not measured.
     for name in ["RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"]:
         environment.pop(name, None)
     done = subprocess.run(["cargo", *words, "--quiet"], cwd=work, env=environment, capture_output=True, text=True)
@@ -54,7 +54,7 @@ def cargo(work, words, target="target"):
 
 
 def spent(action):
-    """Seconds of the processor, and seconds on the clock."""
+    """CPU seconds, and elapsed seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     action()
     after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -67,14 +67,14 @@ def rebuild(work, name, command):
 
 
 def measure(work, names, command, rounds):
-    """Of each crate, the processor seconds of every round and the median seconds on the clock."""
+    """For each crate, the CPU seconds of every round and the median elapsed seconds."""
     names = list(names)
     for name in names:
         rebuild(work, name, command)
     processor = {name: [] for name in names}
     clock = {name: [] for name in names}
     for round in range(rounds):
-        # Another one goes first each time.
+        # Another crate goes first in each round.
         for name in names[round % len(names) :] + names[: round % len(names)]:
             used, waited = rebuild(work, name, command)
             processor[name].append(used)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every capability of ours beside everybody who has it, and how each grows with its work.
+"""Every capability compared with all libraries that have it, and how the cost grows with the work.
 
     cargo xtask bench peers            # builds all, measures all; writes benches/peers.json, and the guide's page and plots
-    python3 benches/peers.py --quick   # to see that it works, in a few minutes; writes nothing unless --out says where
+    python3 benches/peers.py --quick   # a test run of a few minutes; writes nothing without --out
     python3 benches/peers.py --only export call --processes 3 --out some.json
 
 `python/sweeps.py` says what is measured; `python/turns.py` how calls take turns. Each process measures everything; a number
@@ -46,7 +46,7 @@ def progress(*words):
 
 
 def about():
-    """Where, when and with what."""
+    """The machine, the date, and the versions."""
 
     def ask(*words):
         done = subprocess.run(words, capture_output=True, text=True, cwd=HERE)
@@ -72,7 +72,7 @@ def about():
 
 
 def middle(processes):
-    """One list of (work, numbers by column), out of those of several processes."""
+    """One list of (work, numbers by column), the medians of several processes."""
     return [
         (some[0][0], {column: statistics.median(one[column] for _, one in some) for column in some[0][1]})
         for some in zip(*processes)
@@ -80,7 +80,7 @@ def middle(processes):
 
 
 def row(name, points, title=None):
-    """What is written of a sweep. A number has no more digits than it is worth."""
+    """The output of a sweep. Each number is rounded to its precision."""
     sweep = ALL[name]
     columns = dict.fromkeys(column for _, numbers in points for column in numbers)
     columns = sorted(columns, key=lambda column: column != "ours")
@@ -116,7 +116,7 @@ def built(words):
 
 
 def without_gil(python, words):
-    """The sweeps over threads again, by a run of this in that Python."""
+    """The sweeps over threads, by a run of this script in that Python."""
     threads = [name for name in words.only if ALL[name].axis == "threads"]
     if not threads:
         return {}, {}
@@ -124,12 +124,12 @@ def without_gil(python, words):
         out = Path(folder) / "out.json"
         again = [python, __file__, "--only", *threads, "--out", out, "--rounds", str(words.rounds)]
         again += ["--processes", str(words.processes), *(["--quick"] if words.quick else [])]
-        # Whoever does not say that it can do without the lock would bring it back for all.
+        # A module that is not declared to work without the GIL would enable it for all.
         env = os.environ | {"PYTHON_GIL": "0"}
         # The packages of this Python.
         env.pop("PYTHONPATH", None)
         if subprocess.run(again, check=False, env=env).returncode:
-            # All else was measured, and stays.
+            # All other results are kept.
             return {}, {"threads without the GIL": f"the run in {python} failed"}
         found = json.loads(out.read_text())
     version = found["about"]["versions"]["Python"]
@@ -159,7 +159,7 @@ def main():
         sweeps |= counted(folders["thin"], words.only)
     if not BUILDS.keys().isdisjoint(words.only):
         sweeps |= built(words)
-    # Without it, this is the run that another one has started.
+    # Without a GIL, this is the run that `without_gil` has started.
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     if has_gil and words.free_threaded:
         rows, reasons = without_gil(words.free_threaded, words)

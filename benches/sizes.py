@@ -111,7 +111,7 @@ PEER = """
     }
 """
 
-# Of each module: what it is in words, its dependencies, its items.
+# For each module: its description, its dependencies, its items.
 MODULES = {
     "alone": ("PyO3 alone", [], PLAIN),
     "class": ("one class", [OURS], PLAIN.replace("Image", "Other") + CLASS),
@@ -139,7 +139,7 @@ def main():
 
 
 def build(work, name, dependencies, body):
-    """The bytes of this module. Each is a workspace of its own, since cargo unites the features of a workspace."""
+    """The bytes of this module. Each is its own workspace, because cargo unites the features of a workspace."""
     lines = '\n'.join([PYO3, *dependencies])
     manifest = f'[lib]\ncrate-type = ["cdylib"]\n\n[dependencies]\n{lines}\n'
     crates.write(work, {name: (manifest, MODULE.format(body=body))})

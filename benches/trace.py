@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The source files that one call passes through, for each way to declare a tensor, for a copy and for a view.
+"""The source files that one call executes, for each way to declare a tensor, for a copy and for a view.
 
     cargo xtask bench trace
     python3 benches/trace.py --files
@@ -24,7 +24,7 @@ CRATES = ("dlpack-core", "dlpack-pyo3", "dlpack-derive")
 # Calls before the one that is traced.
 WARM_UP = 3
 LIMIT = 50_000
-# At most so many files and returns.
+# The largest numbers of files and returns.
 GOALS = {"export": (20, 40), "copy": (30, 110), "view": (18, None)}
 
 
@@ -48,7 +48,7 @@ def trace_call(options):
             steps.append((table.fullname(), frame.name()))
             step = "step"
         else:
-            # CPython and libc call nothing of ours here. The function that catches panics does, and has no lines.
+            # CPython and libc call none of our functions here. The function that catches panics does, and has no lines.
             step = "stepi" if "rust_try" in (frame.name() or "") else "finish"
         gdb.execute(step, to_string=True)
         if len(steps) > LIMIT:
@@ -58,14 +58,14 @@ def trace_call(options):
 
 
 def line_of(path, text):
-    """The place of the only line with this text, for a breakpoint."""
+    """The location of the only line with this text, for a breakpoint."""
     lines = (ROOT / path).read_text().splitlines()
     (number,) = [number for number, line in enumerate(lines, 1) if text in line]
     return f"{path}:{number}"
 
 
 def steps_of(module, start, program):
-    """The steps of one call in a program, which makes it at least once more than `WARM_UP` says."""
+    """The steps of one call in a program, which makes at least one more call than `WARM_UP`."""
     with tempfile.TemporaryDirectory() as folder:
         result = f"{folder}/steps"
         options = json.dumps({"start": start, "result": result})
@@ -92,7 +92,7 @@ def summary(steps):
 
 
 def flows():
-    """Name, goal, where the call begins, and a program for each call."""
+    """Name, goal, first line, and a program for each call."""
     sys.path.append(str(ROOT / "benches/python"))
     from exports import PRODUCERS, SHAPE
 

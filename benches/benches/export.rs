@@ -1,4 +1,4 @@
-//! How long an export takes, until everything is released again.
+//! The time of an export, including the release of everything.
 
 mod calls;
 

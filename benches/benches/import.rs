@@ -1,7 +1,7 @@
-//! What reading an imported array costs, and a shared buffer, beside the same loops over a slice.
+//! The cost of reading an imported array or a shared buffer, compared with the same loops over a slice.
 //!
-//! The array is one that others may write, as every array from Python is. Each row takes turns with its floor, call by call;
-//! what is printed are the medians, and the median of their ratio.
+//! Other code may write the array, like every array from Python. Each row and its floor take turns, call by call. The output has
+//! their medians, and the median of their ratio.
 
 use core::hint::black_box;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use dlpack_core::element::Plain;
 use dlpack_core::{DLPack, Managed, SharedBuffer};
 
-/// An array over the buffer, as an import sees it.
+/// An array over the buffer, as in an import.
 #[derive(DLPack)]
 #[dlpack(shape = [self.shape[0], self.shape[1]], strides = [self.strides[0], self.strides[1]])]
 struct Array<T: Plain> {
@@ -20,7 +20,7 @@ struct Array<T: Plain> {
     strides: [usize; 2],
 }
 
-/// The same over memory that nobody else writes.
+/// An array over memory that no other code writes.
 #[derive(DLPack)]
 #[dlpack(shape = [self.shape[0], self.shape[1]], strides = [self.strides[0], self.strides[1]])]
 struct Alone {
@@ -59,7 +59,7 @@ fn main() {
 
 type Row<'a> = &'a mut dyn FnMut(String, &mut dyn FnMut(), &mut dyn FnMut());
 
-/// All of it into a vector.
+/// All elements into a vector.
 fn lists<T: Plain + Clone + From<u8>>(kind: &str, bytes: usize, size: &str, row: Row<'_>) {
     let slice = vec![T::from(1); bytes / size_of::<T>()];
     let import = imported(&slice, [1, slice.len()], [slice.len(), 1]);
@@ -70,7 +70,7 @@ fn lists<T: Plain + Clone + From<u8>>(kind: &str, bytes: usize, size: &str, row:
     );
 }
 
-/// All of it into one number.
+/// All elements into one number.
 fn reduced(bytes: usize, size: &str, row: Row<'_>) {
     let slice = vec![0.5_f32; bytes / 4];
     let import = imported(&slice, [1, slice.len()], [slice.len(), 1]);
@@ -99,7 +99,7 @@ fn reduced(bytes: usize, size: &str, row: Row<'_>) {
     );
 }
 
-/// A transposed array and every second column of one, beside the copy of one that nobody may write.
+/// A transposed array and every second column of one, compared with copies of unshared memory.
 fn strided(bytes: usize, size: &str, row: Row<'_>) {
     let items = bytes / 4;
     let width = 1 << (items.ilog2() / 2);
@@ -130,7 +130,7 @@ fn strided(bytes: usize, size: &str, row: Row<'_>) {
     }
 }
 
-/// What a simulation does with its observations.
+/// Typical operations of a simulation on its observations.
 fn buffers(row: Row<'_>) {
     let slice = vec![0.5_f32; 1088];
     let mut vector = slice.clone();
@@ -147,7 +147,7 @@ fn buffers(row: Row<'_>) {
     );
 }
 
-/// The array as Python would hand it over: its producer keeps it, and may write it.
+/// An array as Python would pass it: its producer keeps it, and may write it.
 fn imported<T: Plain + Clone>(slice: &[T], shape: [usize; 2], strides: [usize; 2]) -> Managed {
     let data = SharedBuffer::copied_from(slice).expect("memory");
     let array = Array {
@@ -169,14 +169,14 @@ fn measured(ours: &mut dyn FnMut(), floor: &mut dyn FnMut()) -> [f64; 3] {
         start.elapsed().as_secs_f64() * 1e9 / f64::from(turns)
     };
     floor();
-    // Some milliseconds a round.
+    // Some milliseconds for each round.
     let mut turns = 1;
     while turns < 20_000 && clock(ours, turns) * f64::from(turns) < 1e6 {
         turns *= 2;
     }
     let mut rounds = [[0.0; 3]; ROUNDS];
     for (round, times) in rounds.iter_mut().enumerate() {
-        // Who goes first pays for what the one before left behind, so that changes.
+        // The second of a pair finds the caches that the first left, so they take turns.
         let (a, b) = if round % 2 == 0 {
             let a = clock(ours, turns);
             (a, clock(floor, turns))

@@ -1,7 +1,7 @@
-//! How many instructions each call executes, counted by valgrind; unlike times, they repeat exactly.
+//! The number of instructions of each call, counted by valgrind; unlike times, they repeat exactly.
 //!
-//! The program starts itself under callgrind with two numbers of turns. The difference of the counts
-//! belongs to the additional turns alone.
+//! The program runs itself under callgrind with two numbers of turns. The difference of the counts is that of the additional
+//! turns.
 
 mod calls;
 
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["loop", group, name, turns] => run_loop(group, name, turns),
-        // Cargo adds `--bench`; its other words are for criterion.
+        // Cargo adds `--bench`; its other arguments are for criterion.
         _ => table(),
     };
     match outcome {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What valgrind watches.
+/// The program that valgrind runs.
 fn run_loop(group: &str, name: &str, turns: &str) -> Result<(), String> {
     let turns = turns
         .parse()

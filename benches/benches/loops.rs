@@ -1,6 +1,7 @@
-//! What loops over an imported array cost: reads, writes in place and reductions, beside the same loops over a slice or by ndarray.
+//! The cost of loops over an imported array: reads, writes in place and reductions, compared with the same loops over a slice or
+//! by ndarray.
 //!
-//! The memory of the array is shared, as that of every array from Python. Each row takes turns with its peer, call by call; the
+//! The memory of the array is shared, like that of every array from Python. Each row and its peer take turns, call by call. The
 //! columns are medians, and the median of the ratios.
 
 use core::hint::black_box;
@@ -41,7 +42,7 @@ fn main() {
     strided(&mut row);
 }
 
-/// Contiguous memory that is changed.
+/// Writes to contiguous memory.
 fn in_place(bytes: usize, size: &str, row: Row<'_>) {
     let len = bytes / 4;
     let mut slice = vec![0.5_f32; len];
@@ -106,7 +107,7 @@ fn in_place(bytes: usize, size: &str, row: Row<'_>) {
     );
 }
 
-/// One number, beside ndarray's methods and loops over a slice; `benches/python` has the rows beside NumPy.
+/// Reductions to one number, compared with ndarray's methods and loops over a slice; `benches/python` compares with NumPy.
 fn reduced(bytes: usize, size: &str, row: Row<'_>) {
     let slice: Vec<u8> = (0..=250).cycle().take(bytes).collect();
     let ours = view(&slice, [bytes]);
@@ -162,7 +163,7 @@ fn reduced(bytes: usize, size: &str, row: Row<'_>) {
     );
 }
 
-/// A new vector of results, beside ndarray's `mapv`.
+/// A new vector of results, compared with ndarray's `mapv`.
 fn collected(bytes: usize, size: &str, row: Row<'_>) {
     let slice = vec![7_u8; bytes];
     let ours = view(&slice, [bytes]);
@@ -205,7 +206,7 @@ fn collected(bytes: usize, size: &str, row: Row<'_>) {
     );
 }
 
-/// Row by row, beside ndarray over memory of its own.
+/// Loops over rows, compared with ndarray over its own memory.
 fn rows(row: Row<'_>) {
     for (height, width) in [(4096, 16), (1024, 256)] {
         let slice = vec![0.5_f32; height * width];
@@ -286,7 +287,7 @@ fn rows(row: Row<'_>) {
     }
 }
 
-/// Other strides, beside ndarray's views.
+/// Other strides, compared with ndarray's views.
 fn strided(row: Row<'_>) {
     let (height, width) = (512, 1024);
     let slice: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
@@ -512,7 +513,7 @@ fn measure(ours: &mut dyn FnMut(), peer: &mut dyn FnMut()) -> [f64; 3] {
         start.elapsed().as_secs_f64() * 1e9 / f64::from(turns)
     };
     peer();
-    // About a millisecond a round.
+    // About a millisecond for each round.
     let mut turns = 1;
     while turns < 20_000 && clock(ours, turns) * f64::from(turns) < 1e6 {
         turns *= 2;

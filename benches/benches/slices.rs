@@ -1,8 +1,8 @@
-//! What memory that a struct keeps costs a function over slices: a picture of 1080p is flipped into a new one, beside the same with
-//! `Vec`s.
+//! The cost of lending a struct's memory to a function over slices: a 1080p image is flipped into a new one, compared with the
+//! same for `Vec`s.
 //!
-//! The two take turns, call by call; the columns are medians, and the median of the ratios. Each call frees the picture that the
-//! one before it made, as a class does whose old result is dropped.
+//! The two take turns, call by call; the columns are medians, and the median of the ratios. Each call frees the image of the call
+//! before, like a class whose old result is dropped.
 
 use core::hint::black_box;
 use std::time::Instant;
@@ -14,7 +14,7 @@ const HEIGHT: usize = 1080;
 const CHANNELS: usize = 3;
 const ROUNDS: usize = 201;
 
-/// A function of another crate: it knows slices only.
+/// Stands for a function of another crate that takes slices.
 #[inline(never)]
 fn flip_vertically(from: &[u8], to: &mut [u8]) {
     let row = WIDTH * CHANNELS;
@@ -46,7 +46,7 @@ impl Kept {
         Ok(Self { pixels })
     }
 
-    /// What a class had to do before slices were lent: copy, flip, and take over the result.
+    /// The method without lent slices: copies, flips, and adopts the result.
     fn flipped_copy(&self, flip: fn(&[u8], &mut [u8])) -> Self {
         let from = self.pixels.to_vec();
         let mut to = vec![0; from.len()];

@@ -1,4 +1,4 @@
-"""Builds our module, those of the peers and the ones in C, for the Python that runs this."""
+"""Builds our module, those of the peers and those in C, for the Python that runs this."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ CRATES = {
 }
 
 
-# A free-threaded Python has a name of its own here.
+# A free-threaded Python has its own tag.
 ABI = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
 
 
@@ -36,7 +36,7 @@ def target():
 
 
 def run(words, **options):
-    """Runs a command, and gives why it failed."""
+    """Runs a command, and returns the reason if it failed."""
     done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     if done.returncode == 0:
         return done.stdout, None
@@ -50,7 +50,7 @@ def build_crate(folder, module, build, place):
     if features and module == "bench_ours":
         words += ["--features", ",".join(features)]
     env = os.environ | {"CARGO_TARGET_DIR": str(target() / f"cargo-{ABI}"), "PYO3_PYTHON": sys.executable}
-    # Set by a `cargo xtask` that we run in; it means another package.
+    # Set by a `cargo xtask` that runs this, for another package.
     env.pop("CARGO_MANIFEST_DIR", None)
     out, problem = run(words, cwd=folder, env=env)
     if problem:
@@ -59,20 +59,20 @@ def build_crate(folder, module, build, place):
         message = json.loads(line)
         if message["reason"] == "compiler-artifact" and message["target"]["name"] == module:
             file = next(file for file in message["filenames"] if Path(file).suffix in (".so", ".dylib"))
-            # Another run may have loaded the old one.
+            # Another run may have loaded the old file.
             draft = shutil.copy(file, place / f"{module}.{os.getpid()}")
             os.replace(draft, place / f"{module}.so")
     return None
 
 
 def flags():
-    """Of a module in C or C++."""
+    """The flags of a module in C or C++."""
     darwin = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
     return ["-DNDEBUG", "-fPIC", "-shared", f"-I{sysconfig.get_path('include')}", *darwin]
 
 
 def nanobind():
-    """What compiles a module with nanobind, and nanobind's own source; nothing where it is missing."""
+    """The command that compiles a module with nanobind, and nanobind's own source; `None` if it is missing."""
     spec = importlib.util.find_spec("nanobind")
     if spec is None:
         return None
@@ -107,7 +107,7 @@ def build_c(place, peers):
 
 
 def build(names, peers=True):
-    """Builds our module, C and, unless `peers` is false, the peers. Gives a folder to import from for each build, and what failed."""
+    """Builds our module, C and, unless `peers` is false, the peers. Returns a folder to import from for each build, and the failures."""
     common = target() / f"c-{ABI}"
     common.mkdir(parents=True, exist_ok=True)
     print("building C and C++ ..", flush=True)
@@ -130,7 +130,7 @@ def build(names, peers=True):
 
 
 def build_unoptimised():
-    """Builds our module alone, with the profile of `cargo build`. Gives the folder to import it from."""
+    """Builds our module alone, with the profile of `cargo build`. Returns the folder to import it from."""
     (name,) = UNOPTIMISED
     place = target() / f"{name}-{ABI}"
     place.mkdir(parents=True, exist_ok=True)

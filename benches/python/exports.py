@@ -1,4 +1,4 @@
-"""What is measured of an export, in a process of its own: nanoseconds, allocations, instructions."""
+"""Measures exports in a child process: nanoseconds, allocations, instructions."""
 
 import ctypes
 import gc
@@ -17,7 +17,7 @@ MEASURES = {
     "table": "exchange table: owning tensor + its deleter",
     "borrow": "exchange table: borrowed tensor",
 }
-# Our own class first, then what it is compared with.
+# Our own class first, then those with which it is compared.
 PRODUCERS = {
     "ours, frozen": ("bench_ours", "Frozen3"),
     "ours, with a borrow": ("bench_ours", "Mutable3"),
@@ -78,7 +78,7 @@ def producers(folders):
 
 
 def check(name, made, expected):
-    """All give the same numbers, in place, and let go of the object."""
+    """All return the same numbers, without a copy, and release the object."""
     import bench_c
     import numpy as np
 
@@ -137,7 +137,7 @@ def measures(objects, only):
                         if function(made, 1) is not None:
                             runs[name] = lambda n, f=function, o=made: f(o, n)
                     except BufferError:
-                        # Read-only data cannot be lent without saying so.
+                        # Read-only data cannot be lent, because the borrowed tensor has no flag for it.
                         continue
         result[measure] = runs
     return result
@@ -148,7 +148,7 @@ def child_times(folders, only, rounds, calls):
     gc.disable()
     result = {}
     for measure, runs in measures(objects, only).items():
-        # A turn of what C loops over is as short otherwise as a tick of the clock.
+        # A turn of a loop in C would otherwise be as short as a tick of the clock.
         some = calls if measure in ("call", "numpy", "tvm", "device") else calls * 5
         result[measure] = medians(runs, rounds, some)
     return {"times": result, "missing": missing}
@@ -173,7 +173,7 @@ def child_allocations(folders, only, calls):
 
 
 def child_instructions(folders, only):
-    """Runs under callgrind: after each part a dump with its name."""
+    """Runs under callgrind, with a dump after each part."""
     objects, _ = producers(folders)
     import bench_c
 

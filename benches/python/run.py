@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`__dlpack__`, `np.from_dlpack` and the C exchange table: our classes beside NumPy, other crates, nanobind and C.
-And functions that take arrays, beside rust-numpy's and nanobind's (`takes.py`).
+"""`__dlpack__`, `np.from_dlpack` and the C exchange table: our classes compared with NumPy, other crates, nanobind and C.
+And functions that take arrays, compared with rust-numpy's and nanobind's (`takes.py`).
 
     cargo xtask bench python                                # in an environment that has what is needed
     python3 benches/python/run.py                           # the same, in an environment of your own
@@ -40,7 +40,7 @@ from build import BUILDS, CRATES, build
 from exports import PRODUCERS
 
 MEASURES = exports.MEASURES | {"takes": "f(x): a call of a function that takes an array"}
-# What a process of its own does.
+# The jobs of a child process.
 KINDS = {
     "times": exports.child_times,
     "allocations": exports.child_allocations,
@@ -92,7 +92,7 @@ def instructions(folders, only):
 
 
 def declarations(folders, processes, rounds, calls):
-    """The table of our declarations, beside each other and beside NumPy's own array; whether each is as fast as promised."""
+    """The table of our declarations, compared with each other and with NumPy's own array; whether each is as fast as promised."""
     print("instructions ..", flush=True)
     counted, reason = instructions(folders, ["call"])
     if reason:
@@ -103,7 +103,7 @@ def declarations(folders, processes, rounds, calls):
         found.append(json.loads(child(folders, "times", only=["call", "numpy"], rounds=rounds, calls=calls))["times"])
     names = [name for name in PRODUCERS if name in found[0]["call"] and (name.startswith("ours") or name == "numpy")]
     best = min(counted["call"][name] for name in names) if counted else None
-    # Each process compares its own times: what else runs on the machine slows all of its turns.
+    # Each process compares its own times, because a busy machine slows all of its turns.
     fastest = [min(times["call"][name] for name in names if name != "numpy") for times in found]
     rows, slow = [], []
     for name in names:
@@ -144,7 +144,7 @@ def table(title, columns, rows):
 
 
 def show(name, processes, only):
-    """The table of one build; gives its medians."""
+    """The table of one build; returns its medians."""
     medians = {}
     for measure in only:
         some = [process["times"][measure] for process in processes if measure in process["times"]]
@@ -157,7 +157,7 @@ def show(name, processes, only):
 
 
 def ratios(name, medians):
-    """What the project promises of its frozen class, and how much it is."""
+    """The ratios that the project promises for its frozen class, and the measured ones."""
     lines = []
 
     def compare(measure, other, limit):
@@ -176,7 +176,7 @@ def ratios(name, medians):
 
 
 def show_taken(name, processes):
-    """The table of calls, and the ratios to each other; whether they are as we promise."""
+    """The table of calls, and their ratios; whether these are as promised."""
     medians = {}
     for title, some in processes[0]["times"].items():
         medians[title] = {column: middle([one["times"][title][column] for one in processes]) for column in some}
@@ -230,7 +230,7 @@ def main():
 
     kept = True
     if not words.instructions_only:
-        # The builds take turns too: the machine may be busy for a minute.
+        # The builds take turns, too, because the machine may be busy for a minute.
         results, taken = ({name: [] for name in words.builds} for _ in range(2))
         for number in range(words.processes):
             for name in words.builds:

@@ -1,4 +1,4 @@
-"""What grows with what: each capability of ours beside all who have it, over the size of its work.
+"""How cost grows with work: each capability compared with all libraries that have it, over the size of its work.
 
 `SWEEPS` lists them. A function gives, for one amount of work, the contenders by name, each as a loop of so many calls
 (`turns.loop`); `ours` is compared with the others. To add one, write such a function. `benches/peers.py` runs them all.
@@ -34,7 +34,7 @@ THREADS = [1, 2, 3, 4]
 
 
 class Sweep(NamedTuple):
-    """What is plotted: over `axis`, in `unit`."""
+    """A plot over `axis`, in `unit`."""
 
     title: str
     axis: str
@@ -44,7 +44,7 @@ class Sweep(NamedTuple):
 
 
 def modules():
-    """Those that are here, by column, and why others are not."""
+    """The modules that are installed, by column, and why others are missing."""
     found, missing = {}, {}
     for column, name in MODULES.items():
         try:
@@ -55,13 +55,13 @@ def modules():
 
 
 def each(m, name, *arguments):
-    """What the function or class of that name gives, in each module that has it."""
+    """The results of the function or class with that name, in each module that has it."""
     some = {column: getattr(module, name, None) for column, module in m.all.items() if column != "NumPy"}
     return {column: make(*arguments) for column, make in some.items() if make}
 
 
 def with_each(m, names, body, argument):
-    """A call of the function in each module that has it, of the last of several names."""
+    """A call of the function in each module that has it, by the last of several names."""
     runs = {}
     for column, module in m.all.items():
         found = [getattr(module, name) for name in names.split() if hasattr(module, name)]
@@ -75,18 +75,18 @@ def dims(rank):
 
 
 def images(m, rank):
-    """An object of each kind of that rank; `Image` is of any."""
+    """An object of each kind with that rank; `Image` accepts any."""
     made = {"ours": getattr(m.ours, f"Frozen{rank}")(dims(rank)), "NumPy": m.NumPy.ones(dims(rank), "f4")}
     return made | each(m, f"Image{rank}", dims(rank)) | each(m, "Image", dims(rank))
 
 
 def square(nbytes):
-    """The sides of a matrix of `f4`."""
+    """The sizes of a matrix of `f4`."""
     rows = 1 << (nbytes.bit_length() // 2 - 1)
     return rows, nbytes // 4 // rows
 
 
-# --- What an object costs that is exported
+# --- The cost of an exported object
 
 CALL = "obj.__dlpack__(max_version=(1, 1))"
 
@@ -118,7 +118,7 @@ def asarray(m, nbytes):
 
 
 def records(m, nbytes):
-    """Of records of 16 bytes. NumPy parses the format of both buffers."""
+    """Records of 16 bytes. NumPy parses the format of both buffers."""
     tape = m.ours.Tape(nbytes // 16)
     array = m.NumPy.asarray(tape).copy()
     made = {"ours": tape, "memoryview": memoryview(array)}
@@ -126,7 +126,7 @@ def records(m, nbytes):
 
 
 def copy_out(m, nbytes):
-    """Who cannot be asked for a copy makes an array of which a copy is made."""
+    """A library without requests for copies makes an array, which is then copied."""
     runs = {}
     for name, made in images_of(m, nbytes).items():
         body = "f(obj, copy=True)" if name == "ours" else "f(obj).copy()"
@@ -144,7 +144,7 @@ def images_of(m, nbytes):
 
 
 def call(m, rank):
-    """Of a function that wants this rank; some know functions for any rank alone."""
+    """A call of a function of this rank; some libraries only have functions of any rank."""
     return with_each(m, f"any_rank rank_{rank}", "f(x)", m.NumPy.ones(dims(rank), "f4"))
 
 
@@ -153,9 +153,9 @@ def call_any(m, rank):
 
 
 def call_ours(m, rank):
-    """Of an object that has a table."""
+    """A call with an object that has an exchange table."""
     runs = with_each(m, f"any_rank rank_{rank}", "f(x)", getattr(m.ours, f"Frozen{rank}")(dims(rank)))
-    # It takes NumPy's arrays alone.
+    # It accepts only NumPy arrays.
     runs.pop("rust-numpy", None)
     return runs
 
@@ -221,7 +221,7 @@ def torch(m, nbytes):
 
 
 def like(m, nbytes):
-    """Of a NumPy array: as many ones, in a new one."""
+    """As many ones as a NumPy array has numbers, in a new array."""
     x = m.NumPy.ones(nbytes // 4, "f4")
     runs = {"ours": loop("f(x)", None, f=m.ours.same_like, x=x), "ours, `Numpy<T>`": loop("f(x)", None, f=m.ours.same_numpy, x=x)}
     return runs | {name: loop("f(x)", None, f=f, x=x) for name, f in same(m).items()}
@@ -323,7 +323,7 @@ def with_programs(m):
 
 
 def at_once(loops):
-    """Each of the loops in a thread of its own, all at once. Of each call, its part of the time on the clock."""
+    """Each of the loops in its own thread, all at once. Returns the elapsed time for each call."""
 
     def run(n):
         ready, start = (threading.Barrier(len(loops) + 1) for _ in range(2))
@@ -351,18 +351,18 @@ def nothing(m, threads):
 
 
 def export_one(m, threads):
-    """All export the same object."""
+    """All threads export the same object."""
     return {name: at_once([loop(CALL, made) for _ in range(threads)]) for name, made in images(m, 3).items()}
 
 
 def export_own(m, threads):
-    """Each exports an object of its own."""
+    """Each thread exports its own object."""
     own = [export(m, 3) for _ in range(threads)]
     return {name: at_once([some[name] for some in own]) for name in own[0]}
 
 
 def call_own(m, threads):
-    """Each takes an array of its own."""
+    """Each thread passes its own array."""
     own = [call(m, 2) for _ in range(threads)]
     return {name: at_once([some[name] for some in own]) for name in own[0]}
 
@@ -402,7 +402,7 @@ SWEEPS = {
     "threads-own": Sweep("exports by several threads, each of its own object", "threads", THREADS, export_own),
     "threads-call": Sweep("calls by several threads, each with its own array", "threads", THREADS, call_own),
 }
-# Of many threads, who are slow to begin.
+# With many threads, which start slowly.
 CALLS_OF_THREADS = 20_000
 
 
@@ -425,11 +425,11 @@ def child(folders, only, rounds, points):
     return {"times": result, "missing": missing}
 
 
-# --- Bytes of what lives
+# --- Bytes of live objects
 
 
 class Used(ctypes.Structure):
-    """What glibc says of its memory; `uordblks` is what is in use, with what it takes to manage it."""
+    """glibc's statistics of its memory; `uordblks` is the memory in use, including its management."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -441,7 +441,7 @@ ALIVE = 1000
 
 
 def alive(make):
-    """Bytes of each of so many that live at once: what as many again take."""
+    """Bytes of each of many live objects: the growth for as many again."""
     mallinfo = ctypes.CDLL(None).mallinfo2
     mallinfo.restype = Used
     kept = [None] * (2 * ALIVE)
@@ -451,7 +451,7 @@ def alive(make):
         for at in range(begin, begin + ALIVE):
             kept[at] = make()
         used.append(mallinfo().uordblks)
-    # Blocks of glibc's are multiples of 16; what else was allocated meanwhile is less.
+    # Blocks of glibc are multiples of 16; other allocations meanwhile are less.
     return 16 * round((used[1] - used[0]) / ALIVE / 16)
 
 
@@ -460,7 +460,7 @@ KINDS = {"ours, owner": "Owned", "ours, SharedBuffer": "Shared"}
 
 
 def exported(m, rank):
-    """Objects to export, by name: one again and again, or many, where one has one export at a time."""
+    """Objects to export, by name: one repeatedly, or many of a class that allows one export at a time."""
     made = images(m, rank) | {"ours, Tensor": m.ours.tensor(dims(rank))}
     made |= {name: getattr(m.ours, f"{kind}{rank}")(dims(rank)) for name, kind in KINDS.items()}
     writable = getattr(m.ours, f"Writable{rank}")
@@ -488,7 +488,7 @@ MEMORY = {
 
 
 def child_memory(folders):
-    """With every allocation of Python's a `malloc`."""
+    """With every Python allocation a `malloc`."""
     sys.path[:0] = folders
     m, missing = modules()
     result = {}

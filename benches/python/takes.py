@@ -1,4 +1,4 @@
-"""What a call costs of a function that takes an array, or gives one: ours, rust-numpy's, nanobind's, and NumPy's own where it has one.
+"""The cost of a call of a function that takes or returns an array: ours, rust-numpy's, nanobind's, and NumPy's own if it has one.
 
 A row is a function and an argument; to add one, write the function into `ours/src/takes.rs`, `peers/rust-numpy` and
 `peers/nanobind`, and name it in `rows`.
@@ -13,7 +13,7 @@ from turns import loop, medians
 
 MODULES = {"ours": "bench_ours", "rust-numpy": "peer_rust_numpy", "nanobind": "peer_nanobind"}
 COLUMNS = [*MODULES, "numpy"]
-# What we promise: a row, whose time it is compared with, and at most how much of it ours takes.
+# The promises: a row, the row with which its time is compared, and the largest ratio.
 PROMISES = [
     ("rank, NumPy's array", "rust-numpy", 1.5),
     ("rank, NumPy's array", "nanobind", 1.2),
@@ -33,7 +33,7 @@ PROMISES = [
 
 
 def rows(dlpack_rs):
-    """The name of each row, its functions by their names in the modules, the argument, and what NumPy has for it.
+    """The name of each row, its functions by their names in the modules, the argument, and NumPy's function.
 
     Of several names a module's last one is meant: nanobind wants a function for each rank.
     """
@@ -49,12 +49,12 @@ def rows(dlpack_rs):
         ("sum, 1 Ki f32", "sum", f32[:1024], np.sum),
         ("sum, 4 Mi f32", "sum", f32, np.sum),
         ("max, 1 MB u8", "largest", image, np.max),
-        # With a promise that nobody writes.
+        # With a promise that no other code writes.
         ("sum of a slice, 4 Mi f32", "sum sum_of_slice", f32, np.sum),
         ("max of a slice, 1 MB u8", "largest largest_of_slice", image, np.max),
     ]
     for size, length in [("8", 8), ("1 MB", 1 << 18), ("16 MB", 4 << 20)]:
-        # A list of so many, and an array over it.
+        # A list of this length, and an array over it.
         result.append((f"give, {size} f32", "give", length, None))
     if dlpack_rs is not None:
         result.append(("rank, one of dlpack-rs", "rank_3", dlpack_rs.Image((4, 5, 3)), None))
@@ -91,7 +91,7 @@ def child(folders, rounds):
             found = [getattr(module, name) for name in names.split() if hasattr(module, name)]
             functions |= {column: found[-1]} if found else {}
         if not isinstance(argument, (np.ndarray, int)):
-            # It takes NumPy's arrays alone.
+            # It accepts only NumPy arrays.
             functions.pop("rust-numpy", None)
         results = {column: function(argument) for column, function in functions.items() if column != "numpy"}
         assert len(set(map(str, results.values()))) == 1, (title, results)

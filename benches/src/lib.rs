@@ -1,8 +1,7 @@
-//! What `copies.py` calls: copies of memory that it describes, through the public API of `dlpack-core`.
+//! The functions for `copies.py`: copies of memory that it describes, through the public API of `dlpack-core`.
 //!
-//! An array over somebody else's memory becomes a loan of the bytes that it reaches, a description of its
-//! shape and strides, and an export on request: with `copy`, that is the copy a consumer would get. Nothing
-//! here is quicker than what users have.
+//! A foreign array becomes a loan of the bytes that it reaches, a description of its shape and strides, and an export with
+//! `copy`, which is the copy that a consumer would get. Users have the same functions.
 #![expect(unsafe_code, reason = "takes addresses from Python")]
 
 use core::alloc::Layout;
@@ -13,11 +12,11 @@ use std::alloc::{alloc, dealloc, handle_alloc_error};
 use dlpack_core::binding::export_with;
 use dlpack_core::{Device, Element, Error, ExportRequest, Loan, Managed, Parts};
 
-/// An array as NumPy knows it.
+/// An array in NumPy's terms.
 struct Array<'a> {
     first: *const u8,
     shape: &'a [i64],
-    /// In items; none if the array is packed in row-major order.
+    /// In items; `None` if the array is contiguous in row-major order.
     strides: Option<&'a [i64]>,
     itemsize: usize,
 }
@@ -33,7 +32,7 @@ impl<'a> Array<'a> {
         strides: *const i64,
         itemsize: usize,
     ) -> Self {
-        // SAFETY: the caller vouches for the length.
+        // SAFETY: the lists have `ndim` entries, by this function's contract.
         let list = |list| unsafe { slice::from_raw_parts(list, ndim) };
         Self {
             first,
@@ -45,7 +44,7 @@ impl<'a> Array<'a> {
 
     /// # Safety
     ///
-    /// Every item that the shape and the strides reach is initialised memory that nobody writes to.
+    /// Every item that the shape and the strides reach is initialised memory that is not written meanwhile.
     unsafe fn copy(&self) -> Result<Managed, Error> {
         let copy = match self.itemsize {
             1 => Self::copy_of::<u8>,
@@ -58,13 +57,13 @@ impl<'a> Array<'a> {
             20 => Self::copy_of::<[f32; 5]>,
             other => panic!("no element has {other} bytes"),
         };
-        // SAFETY: passed on to the caller; any bytes are such elements.
+        // SAFETY: same contract as this function's; any bytes are valid elements.
         unsafe { copy(self) }
     }
 
     /// # Safety
     ///
-    /// As [`Array::copy`], and the items are values of `T`.
+    /// The contract of [`Array::copy`], and the items are values of `T`.
     unsafe fn copy_of<T: Element>(&self) -> Result<Managed, Error> {
         let mut parts = Parts::new().shape(self.shape);
         let (mut before, mut behind) = (0, 0);
@@ -81,14 +80,14 @@ impl<'a> Array<'a> {
         let ahead = usize::try_from(-before).expect("never above 0");
         let items = usize::try_from(behind - before + 1).expect("the array lies in memory");
         let start = self.first.cast::<T>().wrapping_sub(ahead);
-        // SAFETY: the caller vouches for these items.
+        // SAFETY: the loan consists of the items of the array, which are initialised by this function's contract.
         let loan = unsafe { Loan::from_raw_parts(start, items, Device::CPU) };
         let mut descriptor = parts.describe(loan)?;
         let request = ExportRequest {
             copy: Some(true),
             ..ExportRequest::versioned()
         };
-        // SAFETY: a copy is asked for, so nothing of the memory is kept.
+        // SAFETY: a copy is requested, so the export does not keep the memory.
         unsafe { export_with((), &mut descriptor, &request) }
     }
 }
@@ -97,8 +96,8 @@ impl<'a> Array<'a> {
 ///
 /// # Safety
 ///
-/// The array lies in initialised memory that nobody writes to; `shape` has `ndim` entries, and `strides` is
-/// null or has as many.
+/// The array is initialised memory that is not written meanwhile; `shape` has `ndim` entries, and `strides` is null or has as
+/// many.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_copy(
     first: *const u8,
@@ -107,9 +106,9 @@ pub unsafe extern "C" fn bench_copy(
     strides: *const i64,
     itemsize: usize,
 ) -> *mut Managed {
-    // SAFETY: the caller vouches for the lists.
+    // SAFETY: the lists are as long as this function's contract says.
     let array = unsafe { Array::new(first, ndim, shape, strides, itemsize) };
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the memory is initialised and not written, by this function's contract.
     match unsafe { array.copy() } {
         Ok(copy) => Box::into_raw(Box::new(copy)),
         Err(error) => {
@@ -119,33 +118,33 @@ pub unsafe extern "C" fn bench_copy(
     }
 }
 
-/// Where the bytes of a copy are.
+/// The address of the bytes of a copy.
 ///
 /// # Safety
 ///
-/// `copy` comes from [`bench_copy`] and was not given to [`bench_free`].
+/// `copy` comes from [`bench_copy`] and was not passed to [`bench_free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_data(copy: *const Managed) -> *const u8 {
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: `copy` is live, by this function's contract.
     unsafe { &*copy }.view().as_ptr()
 }
 
-/// Lets go of a copy.
+/// Frees a copy.
 ///
 /// # Safety
 ///
-/// `copy` comes from [`bench_copy`], and nobody uses it any more.
+/// `copy` comes from [`bench_copy`], and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_free(copy: *mut Managed) {
-    // SAFETY: boxed there; the caller gives it up.
+    // SAFETY: `bench_copy` boxed the copy, which is not used afterwards.
     drop(unsafe { Box::from_raw(copy) });
 }
 
-/// Copies an array into new memory and lets go of it, so many times.
+/// Copies an array into new memory and frees it, this many times.
 ///
 /// # Safety
 ///
-/// As [`bench_copy`].
+/// The contract of [`bench_copy`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_copy_turns(
     first: *const u8,
@@ -155,19 +154,19 @@ pub unsafe extern "C" fn bench_copy_turns(
     itemsize: usize,
     turns: u64,
 ) {
-    // SAFETY: the caller vouches for the lists.
+    // SAFETY: the lists are as long as this function's contract says.
     let array = unsafe { Array::new(first, ndim, shape, strides, itemsize) };
     for _ in 0..turns {
-        // SAFETY: the caller vouches for the memory.
+        // SAFETY: the memory is initialised and not written, by this function's contract.
         black_box(&unsafe { array.copy() });
     }
 }
 
-/// What C does with contiguous bytes, so many times: `malloc`, `memcpy`, `free`.
+/// The C functions for contiguous bytes, this many times: `malloc`, `memcpy`, `free`.
 ///
 /// # Safety
 ///
-/// `first` is the address of `bytes` initialised bytes, more than 0, that nobody writes to.
+/// `first` is the address of `bytes` initialised bytes, more than 0, that are not written meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bench_memcpy_turns(first: *const u8, bytes: usize, turns: u64) {
     let layout = Layout::from_size_align(bytes, 16).expect("an array of that size exists");
@@ -177,10 +176,10 @@ pub unsafe extern "C" fn bench_memcpy_turns(first: *const u8, bytes: usize, turn
         if memory.is_null() {
             handle_alloc_error(layout);
         }
-        // SAFETY: the caller vouches for the source; the destination is new and as large.
+        // SAFETY: the source has `bytes` bytes by this function's contract; the destination is new and as large.
         unsafe { core::ptr::copy_nonoverlapping(first, memory, bytes) };
         black_box(memory);
-        // SAFETY: allocated right above with this layout.
+        // SAFETY: `alloc` just returned the memory for this layout.
         unsafe { dealloc(memory, layout) };
     }
 }

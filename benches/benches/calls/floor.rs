@@ -1,4 +1,4 @@
-//! The least that an export can be: what a C programmer writes who trusts every number.
+//! The least work of an export: a C program without any checks.
 #![expect(unsafe_code, reason = "plays a producer in C")]
 
 use core::ffi::c_void;
@@ -9,7 +9,7 @@ use dlpack_core::abi;
 
 use super::Image;
 
-/// The struct, its lists and the owner, in one allocation.
+/// The struct, shape, strides and the owner, in one allocation.
 #[repr(C)]
 pub(crate) struct Block<O> {
     tensor: abi::DLManagedTensorVersioned,
@@ -18,7 +18,7 @@ pub(crate) struct Block<O> {
     owner: O,
 }
 
-/// A box as large as an export, with nothing in it.
+/// An uninitialised box of the same size as an export's block.
 pub(crate) fn block<O>() -> Box<MaybeUninit<Block<O>>> {
     Box::new_uninit()
 }
@@ -57,7 +57,7 @@ pub(crate) fn export<O: AsRef<Image>>(owner: O) -> Exported {
         strides: [w * c, c, 1],
         owner,
     }));
-    // SAFETY: the block was allocated right here and is nobody else's.
+    // SAFETY: the block was just allocated, and no other code has it.
     let fields = unsafe { &mut *block };
     fields.tensor.manager_ctx = block.cast();
     fields.tensor.dl_tensor.shape = fields.shape.as_mut_ptr();
@@ -66,9 +66,9 @@ pub(crate) fn export<O: AsRef<Image>>(owner: O) -> Exported {
 }
 
 unsafe extern "C" fn delete<O>(tensor: *mut abi::DLManagedTensorVersioned) {
-    // SAFETY: a tensor of `export`.
+    // SAFETY: the tensor was made by `export`, so it is live until this call.
     let block = unsafe { (*tensor).manager_ctx };
-    // SAFETY: boxed there as this type, and given up by the caller.
+    // SAFETY: `export` boxed the block as this type, and the caller no longer uses it.
     drop(unsafe { Box::from_raw(block.cast::<Block<O>>()) });
 }
 
@@ -76,11 +76,11 @@ unsafe extern "C" fn delete<O>(tensor: *mut abi::DLManagedTensorVersioned) {
 pub(crate) struct Exported(NonNull<abi::DLManagedTensorVersioned>);
 
 impl Exported {
-    /// Takes over a tensor.
+    /// Takes ownership of a tensor.
     ///
     /// # Safety
     ///
-    /// It is valid, it has a deleter, and nobody else calls that.
+    /// The tensor is valid and has a deleter, which no other code calls.
     pub(crate) unsafe fn new(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Self {
         Self(tensor)
     }
@@ -88,9 +88,9 @@ impl Exported {
 
 impl Drop for Exported {
     fn drop(&mut self) {
-        // SAFETY: the tensor is valid until this is over.
+        // SAFETY: the tensor is valid until its deleter is called.
         if let Some(deleter) = unsafe { self.0.as_ref() }.deleter {
-            // SAFETY: nobody else calls it.
+            // SAFETY: no other code calls the deleter.
             unsafe { deleter(self.0.as_ptr()) };
         }
     }

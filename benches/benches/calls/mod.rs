@@ -1,8 +1,7 @@
-//! The calls that are measured, by clock in `export` and by instructions in `instructions`.
+//! The measured calls: `export` measures their time, `instructions` counts their instructions.
 //!
-//! Every call of a group starts from the same value and ends with everything released, so a group's rows
-//! differ only in how the export between them is made. The first rows are the floor: what is left when
-//! there is no export at all, and one allocation of the same size.
+//! Every call of a group starts from the same value and ends with everything released, so a group's rows differ only in the
+//! export between them. The first rows are the floor: no export at all, and one allocation of the same size.
 
 mod floor;
 mod peers;
@@ -12,14 +11,14 @@ use std::sync::Arc;
 
 use dlpack_core::{DLPack, ExportRequest, Managed};
 
-/// A row: what is called, and how to call it so many times.
+/// A row: the name of a call, and a function that repeats it.
 pub(crate) struct Call {
     pub(crate) group: &'static str,
     pub(crate) name: &'static str,
     pub(crate) repeat: fn(u64),
 }
 
-/// The usual struct.
+/// A typical struct.
 #[derive(DLPack)]
 pub(crate) struct Image {
     #[dlpack(data)]
@@ -38,7 +37,7 @@ impl AsRef<Image> for Image {
 #[derive(DLPack)]
 struct Frame(Image);
 
-/// What is not packed takes the long way.
+/// Not contiguous, so it takes the general path.
 #[derive(DLPack)]
 #[dlpack(shape = [rows, cols], strides = [pitch, _])]
 struct Padded {
@@ -58,7 +57,7 @@ fn padded() -> Padded {
     }
 }
 
-/// The compiler must not know the numbers, or it would do the checks itself.
+/// The compiler must not know the numbers, or it would evaluate the checks.
 fn image() -> Image {
     Image {
         pixels: Vec::from([0.5; 24]),
@@ -68,7 +67,7 @@ fn image() -> Image {
 
 fn repeat<T>(turns: u64, mut call: impl FnMut() -> T) {
     for _ in 0..turns {
-        // By reference: moving it through memory is not part of the call.
+        // By reference, because moving the value through memory is not part of the call.
         black_box(&call());
     }
 }
@@ -137,11 +136,11 @@ fn versioned() -> ExportRequest {
     black_box(ExportRequest::versioned())
 }
 
-/// Over the C boundary: checked as a foreign tensor, and read.
+/// Converts to a C pointer and back: checked as a foreign tensor, and read.
 #[expect(unsafe_code, reason = "plays the consumer")]
 fn back(exported: Managed) -> Managed {
     let pointer = black_box(exported.into_raw());
-    // SAFETY: the pointer comes from `into_raw`, and nobody else has it.
+    // SAFETY: `into_raw` returned the pointer, and this is its only use.
     let managed = unsafe { Managed::from_raw(pointer) }.expect("an export of ours is valid");
     black_box(managed.view().shape());
     managed

@@ -1,5 +1,5 @@
-//! The same exports with other crates, as their documentation shows them.
-#![expect(unsafe_code, reason = "their users write it")]
+//! The same exports by other crates, as in their documentation.
+#![expect(unsafe_code, reason = "required by their API")]
 
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -80,6 +80,6 @@ fn info(image: &Image) -> TensorInfo {
 
 fn dlpack_rs_packed<O: 'static>(info: TensorInfo, owner: O) -> Exported {
     let tensor = NonNull::new(pack_versioned(owner, info, 0)).expect("it was boxed");
-    // SAFETY: it was packed right here; both crates mirror the same C struct.
+    // SAFETY: the tensor was just packed, and both crates mirror the same C struct.
     unsafe { Exported::new(tensor.cast()) }
 }

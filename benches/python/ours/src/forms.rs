@@ -125,7 +125,7 @@ forms! {
     }
 }
 
-/// The variant decides what is exported.
+/// The variant decides which tensor is exported.
 #[derive(DLPack)]
 pub enum Variants {
     Float(Generic<f32>),
@@ -162,7 +162,7 @@ fn rows(dims: &[usize; 3]) -> Vec<[[f32; 3]; 5]> {
     numbers.chunks_exact(15).map(row).collect()
 }
 
-/// The numbers of a row-major tensor, in the order in which the first axis moves fastest.
+/// The numbers of a row-major tensor, reordered to column-major.
 fn column_major(dims: &[usize; 3]) -> Vec<f32> {
     let array = Array3::from_shape_vec(*dims, numbers(dims)).expect("one number each");
     array.t().iter().copied().collect()

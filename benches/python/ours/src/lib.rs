@@ -1,5 +1,5 @@
-//! A class for each kind that costs differently and for each rank; all hold the same numbers. And functions that take and
-//! give arrays.
+//! A class for each kind with a different cost and for each rank, all with the same numbers; and functions that take and return
+//! arrays.
 #![deny(unsafe_code)]
 
 mod forms;
@@ -16,7 +16,7 @@ fn numbers(dims: &[usize]) -> Vec<f32> {
     (0..dims.iter().product()).map(|i| i as f32).collect()
 }
 
-/// What a user writes, for ranks 1 to 4.
+/// Classes as a user writes them, for ranks 1 to 4.
 macro_rules! kind {
     (#[$class:meta] #[$data:meta] $pixels:ty, $make:expr; $($name:ident $rank:literal)*) => {$(
         #[$class]
@@ -40,21 +40,21 @@ macro_rules! kind {
     )*};
 }
 
-// Nothing to borrow.
+// Frozen: nothing is borrowed.
 kind!(#[pyclass(frozen)] #[dlpack(data)] Vec<f32>, Ok; Frozen1 1 Frozen2 2 Frozen3 3 Frozen4 4);
-// Held by a shared borrow.
+// Exports keep a shared borrow.
 kind!(#[pyclass] #[dlpack(data)] Vec<f32>, Ok; Mutable3 3);
-// Held by the exclusive borrow.
+// Exports keep the exclusive borrow.
 kind!(#[pyclass] #[dlpack(data, writable)] Vec<f32>, Ok; Writable1 1 Writable2 2 Writable3 3 Writable4 4);
 // Memory that both sides may write.
 kind!(
     #[pyclass(frozen)] #[dlpack(data)] SharedBuffer<f32>, |numbers| Ok(SharedBuffer::copied_from(&numbers)?);
     Shared1 1 Shared2 2 Shared3 3 Shared4 4
 );
-// A handle is cloned, and the object stays free.
+// Exports keep a clone of the handle, so the object is not borrowed.
 kind!(#[pyclass] #[dlpack(data, owner)] Arc<[f32]>, |numbers| Ok(numbers.into()); Owned1 1 Owned2 2 Owned3 3 Owned4 4);
 
-/// Shape and strides lie in the object, so that the exchange table can lend them.
+/// Shape and strides are in the object, so that the exchange table can lend them.
 #[pyclass(frozen)]
 #[derive(DLPack)]
 struct Laid3 {

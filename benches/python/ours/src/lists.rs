@@ -1,4 +1,4 @@
-//! Lists of arrays and of records, attributes that are set, tensors of no class, and results of a library.
+//! Lists of arrays and of records, attributes that are set, tensors that are not of a class, and results of a library.
 
 use dlpack_pyo3::{
     DLPack, Exported, Jax, Like, Numpy, Prototype, Record, Torch, View, ViewMut,
@@ -20,14 +20,14 @@ pub fn frames(count: usize) -> Vec<Frozen2> {
     (0..count).map(|_| frame()).collect()
 }
 
-/// Arrays of NumPy's.
+/// NumPy arrays.
 #[pyfunction]
 pub fn arrays(count: usize) -> Vec<Numpy<Vec<f32>>> {
     let frame = || Numpy(vec![1.0; FRAME.iter().product()]);
     (0..count).map(|_| frame()).collect()
 }
 
-/// The ranks of a list of arrays, in all.
+/// The sum of the ranks of a list of arrays.
 #[pyfunction]
 pub fn ranks(arrays: Vec<View<f32, 2>>) -> usize {
     arrays.iter().map(|array| array.rank()).sum()
@@ -59,7 +59,7 @@ pub struct Trade {
     bid: bool,
 }
 
-/// A structured array to NumPy, of 16 bytes a record.
+/// A structured array in NumPy, of 16 bytes for each record.
 #[pyclass(frozen)]
 #[derive(DLPack)]
 pub struct Tape {
@@ -105,7 +105,7 @@ pub fn same_like(array: Prototype<View<f32, 1>>) -> Like<Vec<f32>> {
     Like::new(&array, vec![1.0; array.len()])
 }
 
-/// Such ones in memory of the library's own, if it has an allocator.
+/// As many ones as the argument has numbers, in memory of its library, if that has an allocator.
 #[pyfunction]
 pub fn same_filled(array: Prototype<View<f32, 1>>) -> PyResult<Like<ViewMut<f32, 1>>> {
     let mut ones = Like::zeros(&array, array.shape())?;
@@ -113,7 +113,7 @@ pub fn same_filled(array: Prototype<View<f32, 1>>) -> PyResult<Like<ViewMut<f32,
     Ok(ones)
 }
 
-/// Such ones in a library that the type names.
+/// As many ones as the argument has numbers, in a library that the type names.
 #[pyfunction]
 pub fn same_numpy(array: View<f32, 1>) -> Numpy<Vec<f32>> {
     Numpy(vec![1.0; array.len()])

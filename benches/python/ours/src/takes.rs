@@ -1,4 +1,4 @@
-//! Functions that take an array of anybody's, or give one.
+//! Functions that take an array of any library, or return one.
 
 use std::hint::black_box;
 
@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 
 /// These functions hold the GIL, and call no Python.
 pub struct Alone;
-// SAFETY: so nobody else runs meanwhile; the bench has one thread.
-#[expect(unsafe_code, reason = "what a user writes who wants slices")]
+// SAFETY: no other code runs while a function holds the GIL, because the bench has one thread.
+#[expect(unsafe_code, reason = "as in a user's crate")]
 unsafe impl Promise for Alone {}
 
 #[pyfunction]
@@ -23,13 +23,13 @@ pub fn rank_1(array: View<f32, 1>) -> usize {
     array.rank()
 }
 
-/// One that is written.
+/// Writes its argument.
 #[pyfunction]
 pub fn rank_1_mut(array: ViewMut<f32, 1>) -> usize {
     array.rank()
 }
 
-/// One that is written, and one that is read.
+/// Writes one argument, and reads the other.
 #[pyfunction]
 pub fn ranks_1_mut(written: ViewMut<f32, 1>, read: View<f32, 1>) -> usize {
     written.rank() + read.rank()
@@ -60,7 +60,7 @@ pub fn largest(array: View<u8, 2>) -> Option<u8> {
     array.iter().max()
 }
 
-/// The same with slices, on a promise.
+/// The sum with a slice, under a promise.
 #[pyfunction]
 pub fn sum_of_slice(array: View<f32, 1, Alone>) -> PyResult<f32> {
     Ok(array.as_slice()?.iter().sum())
@@ -71,7 +71,7 @@ pub fn largest_of_slice(array: View<u8, 2, Alone>) -> PyResult<Option<u8>> {
     Ok(array.as_slice()?.iter().copied().max())
 }
 
-/// So many numbers.
+/// As many numbers as the argument says.
 #[pyfunction]
 pub fn give(len: usize) -> Numpy<Vec<f32>> {
     Numpy(vec![1.0; len])

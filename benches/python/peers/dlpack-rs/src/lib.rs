@@ -1,5 +1,5 @@
-//! A class for each rank, exported with dlpack-rs: what its readme shows, with a clone of an `Arc` as the value that is given away.
-//! And functions that import.
+//! A class for each rank, exported with dlpack-rs as in its readme: a clone of an `Arc` is the value that is moved into the
+//! export. And functions that import.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A class for each rank, exported with dlpark as its guide to Python shows it: the data in an `Arc`, a new header for
-//! each export, and the C exchange table. And functions that import.
+//! A class for each rank, exported with dlpark as in its guide to Python: the data in an `Arc`, a new header for each export, and
+//! the C exchange table. And functions that import.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl<const N: usize> Inner<N> {
         }
     }
 
-    /// What both header versions have in common; the crate's builder is generic over them.
+    /// The common part of both header versions; the crate's builder is generic over them.
     fn export<M: dlpark::ManagedTensorBase>(self: &Arc<Self>) -> PyResult<Managed<M>> {
         let Self {
             pixels,

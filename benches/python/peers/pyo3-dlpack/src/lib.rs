@@ -1,5 +1,5 @@
-//! A class for each rank, exported with pyo3-dlpack: what its readme shows, with a clone of an `Arc` as the value that is given
-//! away. Its one versioned export is read-only. And functions that import.
+//! A class for each rank, exported with pyo3-dlpack as in its readme: a clone of an `Arc` is the value that is moved into the
+//! export. Its only versioned export is read-only. And functions that import.
 
 use std::sync::Arc;
 

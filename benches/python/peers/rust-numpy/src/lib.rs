@@ -1,5 +1,5 @@
-//! Functions that take arrays or give one, as rust-numpy's documentation writes them: a slice where the array is contiguous, else its
-//! iterator.
+//! Functions that take or return arrays, as in rust-numpy's documentation: they use a slice if the array is contiguous, otherwise
+//! its iterator.
 
 mod programs;
 
@@ -67,7 +67,7 @@ fn same<'py>(py: Python<'py>, array: PyReadonlyArray1<'py, f32>) -> Bound<'py, P
     vec![1.0; array.as_array().len()].into_pyarray(py)
 }
 
-/// So many numbers.
+/// As many numbers as the argument says.
 #[pyfunction]
 fn give(py: Python<'_>, len: usize) -> Bound<'_, PyArray1<f32>> {
     vec![1.0; len].into_pyarray(py)
@@ -79,7 +79,7 @@ fn arrays(py: Python<'_>, count: usize) -> Vec<Bound<'_, PyArray1<f32>>> {
     (0..count).map(|_| give(py, 256)).collect()
 }
 
-/// An array that is made once; who asks gets it.
+/// Keeps an array, and returns it from a getter.
 #[pyclass(frozen)]
 struct Held {
     #[pyo3(get)]
@@ -95,7 +95,7 @@ impl Held {
     }
 }
 
-/// An array that is set is copied.
+/// Copies an array that is set.
 #[pyclass]
 struct Settable {
     pixels: Vec<f32>,
