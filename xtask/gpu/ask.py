@@ -1,5 +1,4 @@
-"""Says why nothing can be checked on a GPU here, or nothing. That the module cannot be imported, or that a driver which is here
-fails, is an error."""
+"""Prints why no GPU can be checked here, or nothing. A module that cannot be imported, or a driver that fails, is an error."""
 
 import dlpack_gpu
 

@@ -1,6 +1,6 @@
-"""Checks of what goes on beside a tensor: captures, green contexts, work on other streams. `run.py` runs them.
+"""Checks of captures, green contexts, and work on other streams. `run.py` runs them.
 
-Each row says what is expected. Where nobody promises it there is no verdict: then the row tells what this driver does.
+Each row contains the expected result. If no manual specifies it, there is no verdict, and the row shows what this driver does.
 """
 
 import ctypes
@@ -10,7 +10,7 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 NOT_READY = 600
 
-# The script itself, with its tools.
+# The main script, with its tools.
 run = None
 
 
@@ -46,8 +46,8 @@ MODES = ("global", "thread", "relaxed")
 
 
 def queries():
-    """Core makes only the first two queries on a capturing stream, and an export breaks no capture. The others are what it avoids:
-    no manual says what they do there, so these rows have no verdict."""
+    """Core makes only the first two queries on a capturing stream, and an export breaks no capture. Core avoids the others: no
+    manual specifies what they do there, so these rows have no verdict."""
     rows = run.Rows()
     gpu, cuda = run.gpu, run.Libcuda()
     gpu.describe()
@@ -82,7 +82,7 @@ def queries():
             expect(rows, f"{name}: an export leaves the capture as it is", found, (0, 1))
             del tensor
             gc.collect()
-            # Of which nobody knows who reads it.
+            # Its consumer's stream is unknown.
             run.exported(other, stream=-1)
             del other
             gc.collect()
@@ -100,7 +100,7 @@ def queries():
 
 
 def avoid(cuda, mode, stream, query, places, status_of):
-    """What a query says of a stream that captures, and whether the capture goes on."""
+    """The answer to a query of a capturing stream, and whether the capture continues."""
     if not hasattr(cuda.library, query):
         return "this driver has none"
     handle, graph = c_void_p(stream.raw), c_void_p()
@@ -119,7 +119,7 @@ def recipe():
     on, tensor = written()
     side, pool = gpu.Stream("nonblocking"), gpu.Stream("nonblocking")
     for mode in MODES:
-        # The warm-up. Its alias is let go where the name is bound again: in the capture.
+        # The warm-up. Its alias is dropped when the name is bound again, inside of the capture.
         alias = run.exported(tensor, stream=side.raw)
         side.spin(run.SPIN)
         pool.begin_capture(mode)
@@ -146,7 +146,7 @@ def recipe():
 
 
 def torch_recipe(rows, torch, turn):
-    """Word for word as in the documentation of `torch.cuda.CUDAGraph`, with an array of ours as the input."""
+    """The code of the documentation of `torch.cuda.CUDAGraph`, with an array of ours as the input."""
     on, x = written()
     s = torch.cuda.Stream()
     s.wait_stream(torch.cuda.current_stream())
@@ -182,7 +182,7 @@ def parked():
     gpu = run.gpu
     on, tensor = written()
     side, pool = gpu.Stream("nonblocking"), gpu.Stream("nonblocking")
-    # More than core leaves alone where it knows of no capture.
+    # More owners than core keeps without further calls if it knows of no capture.
     for stream, count in ((-1, 1), (side.raw, 1), (-1, 70)):
         for _ in range(count):
             _, other = written()
@@ -191,13 +191,13 @@ def parked():
         for mode in ("global", "relaxed"):
             pool.begin_capture(mode)
             try:
-                # One that has nothing to do with the capture, and one that is captured.
+                # One export outside of the capture, and one inside.
                 run.exported(tensor, stream=side.raw)
                 reading = pool.read(run.exported(tensor, stream=pool.raw))
                 graph = pool.end_capture()
                 graph.launch()
                 found = reading.values()
-                # It waits for its stream when it goes, which must not be in a capture.
+                # Its drop waits for its stream, which must not happen in a capture.
                 del graph, reading
             except Exception as error:  # one row
                 found = f"{type(error).__name__}: {error}"
@@ -252,7 +252,7 @@ def host_values(address):
 
 
 class Green:
-    """A green context of some of the device, and a stream of it."""
+    """A green context with some of the device's resources, and a stream of it."""
 
     def __init__(self, cuda):
         if not hasattr(cuda.library, "cuGreenCtxCreate"):
@@ -281,7 +281,7 @@ class Green:
         self.must("cuCtxSetCurrent", self.context)
 
     def values(self, address, stream):
-        """What a copy finds that is made on a stream of the current context."""
+        """The values in a copy that is made on a stream of the current context."""
         values = array("f", bytes(run.COUNT * 4))
         start, count = values.buffer_info()
         self.must("cuMemcpyDtoHAsync_v2", c_void_p(start), c_uint64(address), c_size_t(count * 4), stream)
@@ -318,7 +318,7 @@ def green():
         text = f"{found}, it {'stays' if stays else 'DOES NOT STAY'} current"
         rows.add(f"current, stream={name} (expected: {expected}, stays)", text, right)
         del capsule, tensor
-    # Let go on a thread on which nothing is current, while it is being read.
+    # Released on a thread without a current context, while the data is being read.
     for kind in run.KINDS:
         on, tensor = run.producer(kind)
         tensor.spin_write(0, 1.0)
@@ -350,7 +350,7 @@ def whole():
         idle.wait()
         context, event = cuda.current(), c_void_p()
         cuda("cuEventCreate", byref(event), c_uint(2))
-        # A consumer of which nothing is known: its owner waits for the whole context.
+        # A consumer with an unknown stream: the owner waits for the whole context.
         run.exported(tensor, stream=-1)
         del tensor
         streams = [gpu.Stream("nonblocking") for _ in range(count)]
@@ -364,7 +364,7 @@ def whole():
         spent, left = run.elapsed(gpu.collect)
         text = f"{left} left in {spent * 1e6:.1f} us"
         rows.add(f"{count} busy: collect() (expected: 1 left, at once)", text, run.timed(left == 1 and spent < soon))
-        # The record is nobody's business: a stream that had nothing to do still has its work done at once.
+        # The record must not delay an unrelated stream: its new work still runs at once.
         spent, _ = run.elapsed(lambda: (idle.churn(1, 0), idle.wait()))
         right = run.timed(spent < run.SECONDS * 0.5) if count < 100 else None
         rows.add(f"{count} busy: work on an idle stream (expected: at once)", f"{spent * 1e3:.2f} ms", right)
@@ -380,7 +380,7 @@ def whole():
 
 
 def frees():
-    """Core relies on none of these: what it frees itself is over before. The fake driver takes the first for granted."""
+    """Core depends on none of these: work on memory that it frees itself is complete before. The fake driver assumes the first."""
     rows = run.Rows()
     gpu, cuda = run.gpu, run.Libcuda()
     gpu.describe()

@@ -1,10 +1,10 @@
-"""Asks a CUDA driver, real or fake, what it answers in the situations that the ordering code gets into.
+"""Runs the call sequences of the ordering code on a CUDA driver, real or fake, and prints the return codes.
 
     python calibrate.py libcuda.so.1
     python calibrate.py target/debug/libdlpack_simulator.so
 
-Each scenario is a list of calls with the codes that CUDA's documentation, or our reading of it, has them return. The
-fake driver of the tests answers so; a real one has the last word. Needs nothing but Python.
+Each scenario is a list of calls with the return codes of CUDA's documentation, or of our reading of it. The
+fake driver of the tests returns these; a real one decides. Needs only Python.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ def scenario(function):
 
 
 class Driver:
-    """Calls by name; what each returned, and what it should have."""
+    """Calls by name, with their return codes and the expected ones."""
 
     def __init__(self, path):
         self.library = ctypes.CDLL(path)
@@ -51,7 +51,7 @@ class Driver:
         return getattr(self.library, name)(*arguments)
 
     def want(self, expected, name, *arguments):
-        """The call's code should be one of these."""
+        """The return code of the call should be one of these."""
         code = self.raw(name, *arguments)
         self.note(name, code, expected)
         return code
@@ -103,7 +103,7 @@ class Driver:
     def run(self):
         for function in SCENARIOS:
             self.scenario = " ".join(function.__name__.split("_"))
-            # A thread of its own: no context, no mode, nothing left over.
+            # On a new thread, without a context or a capture mode.
             failure = []
 
             def body(function=function, failure=failure):
@@ -156,7 +156,7 @@ def two_contexts(driver):
     driver.want(0, "cuCtxCreate_v2", byref(other), c_uint(0), driver.device)
     driver.note("a new context is current", driver.current() == other.value, True)
     event, own = driver.event(), driver.stream()
-    # An event and the stream it is recorded on share a context; who waits may be in another.
+    # An event and the stream on which it is recorded share a context; a waiting stream may belong to another.
     driver.want(INVALID_HANDLE, "cuEventRecord", event, stream)
     driver.want(0, "cuEventRecord", event, own)
     driver.want(0, "cuStreamWaitEvent", stream, event, c_uint(0))
@@ -207,7 +207,7 @@ def to_wait_outside_for_what_is_captured(driver):
     driver.want(0, "cuEventRecord", event, stream)
     driver.want(0, "cuStreamWaitEvent", outside, event, c_uint(0))
     driver.status(outside, 1)
-    # Nothing was queued there, so that there may be nothing to join.
+    # No work was queued there, so there may be nothing to join.
     driver.end(stream, (0, UNJOINED))
 
 
@@ -250,7 +250,7 @@ def the_legacy_stream_while_a_blocking_one_captures(driver):
     stream, event = driver.stream(0), driver.event()
     driver.begin(stream, RELAXED)
     driver.status(LEGACY, None, IMPLICIT)
-    # Asking broke nothing.
+    # The query broke nothing.
     driver.status(stream, 1)
     driver.want(IMPLICIT, "cuEventRecord", event, LEGACY)
     driver.end(stream, INVALIDATED)

@@ -1,4 +1,4 @@
-"""Checks that need more than one NVIDIA GPU: a second GPU, and a GPU of AMD with HIP. `run.py` runs them."""
+"""Checks that need more than one NVIDIA GPU: a second GPU, or an AMD GPU with HIP. `run.py` runs them."""
 
 import ctypes
 import gc
@@ -6,7 +6,7 @@ import os
 from array import array
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
-# The script itself, with its tools.
+# The main script, with its tools.
 run = None
 
 NO_DEVICE = 100
@@ -34,7 +34,7 @@ def must(library, name, *arguments):
 
 
 def read(library, copy, synchronize, address, stream, then=lambda: None):
-    """What a copy finds that is queued on a stream. `then` is called before the copy is over."""
+    """The values in a copy that is queued on a stream. `then` is called before the copy is complete."""
     values = array("f", bytes(run.COUNT * 4))
     start, count = values.buffer_info()
     must(library, copy, c_void_p(start), c_uint64(address), c_size_t(count * 4), stream)

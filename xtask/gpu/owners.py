@@ -4,7 +4,7 @@ import gc
 import time
 from ctypes import byref, c_uint, c_void_p
 
-# The script itself, with its tools.
+# The main script, with its tools.
 run = None
 
 
@@ -24,7 +24,7 @@ def expect(rows, what, found, expected):
 
 
 def wait_until(holds, seconds=5.0):
-    """Whether this holds within some seconds. What a driver does a moment later than its call returns fails no row."""
+    """Whether this becomes true within some seconds, so that no row fails because a driver acts shortly after its call returns."""
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
         time.sleep(0.002)
@@ -45,8 +45,7 @@ def wait_on_device(first, then):
 
 
 def name_again(stream):
-    """A consumer names this stream for another tensor, of which no owner is deferred: core records what the deferred owners wait
-    for."""
+    """A consumer names this stream for another tensor without a deferred owner, so that core records what the deferred owners wait for."""
     _, other = run.producer(cls=run.gpu.Immediate)
     run.exported(other, stream=stream.raw)
 
@@ -74,7 +73,7 @@ def joined():
         del capsule
         gc.collect()
         name_again(named)
-        # Without the join the named stream is done at once, and its owner is dropped.
+        # Without the join the named stream is complete at once, and its owner is dropped.
         if not joins:
             named.wait()
         gpu.collect()
@@ -144,7 +143,7 @@ def unrelated(rows):
     name_again(stream)
     gone = wait_until(lambda: gpu.retained()[0] == 0, run.SECONDS * 3)
     text = f"{gpu.retained()[0]} left, the other stream is {'done' if busy.idle() else 'at work'}"
-    # A fake stream is never at work.
+    # A fake stream is never busy.
     right = gone and run.timed(not busy.idle()) is not False
     rows.add("an unrelated stream at work delays nothing (expected: 0 left, at work)", text, right)
     busy.wait()
@@ -160,7 +159,7 @@ def without_thread(rows):
     del tensor
     gc.collect()
     stream.wait()
-    # On a fake driver the work is over when the owner is dropped.
+    # On a fake driver the work is complete when the owner is dropped.
     left = not wait_until(lambda: gpu.retained()[0] == 0, 0.5)
     text = f"{gpu.retained()[0]} left after half a second"
     rows.add("control: without the thread (expected: 1 left)", text, run.timed(left))

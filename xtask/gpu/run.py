@@ -1,11 +1,11 @@
-"""Runs on a real GPU what the tests of streams claim, and writes a table.
+"""Checks the claims of the stream tests on a real GPU, and writes a table.
 
     python run.py [--module FOLDER] [--only CHECK] [--table FILE]
 
-Needs Python, an NVIDIA driver, and the module `dlpack_gpu`, which lies beside this file or in FOLDER;
-`cargo xtask gpu --carry` builds one for every Python. PyTorch, CuPy and JAX take part where they can be imported.
-Each check runs in a process of its own. Where a missing order must show, a control leaves the order out and has to
-see wrong data: else the check means nothing.
+Needs Python, an NVIDIA driver, and the module `dlpack_gpu`, which is in the folder of this file or in FOLDER;
+`cargo xtask gpu --carry` builds one for every Python. PyTorch, CuPy and JAX take part if they can be imported.
+Each check runs in its own process. If a check must notice a missing order, a control omits the order and must
+find wrong data: otherwise the check proves nothing.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).resolve().parent
-# The fake driver of the tests, on which everything runs but the clock: that this script works, and what it can say of
-# order, is known before it meets a GPU.
+# The fake driver of the tests, on which everything works except the clock. It shows, without a GPU, that this script works and
+# notices a missing order.
 FAKE = os.environ.get("DLPACK_FAKE_LIBCUDA")
 LIBCUDA = FAKE or "libcuda.so.1"
-# Long enough that no host can win a race by being slow.
+# So long that a slow host cannot hide a race.
 SPIN = 200_000_000
 SECONDS = SPIN / 1e9
 COUNT = 1 << 20
@@ -50,7 +50,7 @@ def check(title):
 
 
 class Rows(list):
-    """What was done, what came of it, and whether that is right. No verdict: nobody promised anything."""
+    """An operation, its result, and whether that is right. No verdict if no manual specifies it."""
 
     def add(self, what, found, right=None):
         verdict = {True: "yes", False: "NO", None: ""}[right]
@@ -58,7 +58,7 @@ class Rows(list):
 
 
 def disturbed(wrong):
-    """Whether something happened without order: there is wrong data, or the fake driver saw it."""
+    """Whether an access was unordered: the data is wrong, or the fake driver reported it."""
     if not FAKE:
         return wrong
     before, disturbed.seen = disturbed.seen, gpu.faults()
@@ -69,7 +69,7 @@ disturbed.seen = 0
 
 
 def timed(right):
-    """A verdict that takes a clock."""
+    """A verdict that depends on the clock."""
     return None if FAKE else right
 
 
@@ -77,7 +77,7 @@ def timed(right):
 
 
 class Unordered:
-    """A consumer's view of a tensor whose producer is told that no order is needed."""
+    """A consumer's view of a tensor that requests no order from the producer."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -90,7 +90,7 @@ class Unordered:
 
 
 class Own:
-    """The module's own consumer: a copy is queued, and the tensor let go before it is made."""
+    """The module's own consumer: queues a copy, and releases the tensor before it is made."""
 
     name = "dlpack_gpu"
 
@@ -165,7 +165,7 @@ class CuPy:
 
 
 class Jax:
-    """Names a stream of its own for each array, and frees on threads of its own without the interpreter's lock."""
+    """Names its own stream for each array, and frees on its own threads without the GIL."""
 
     name = "jax"
 
@@ -186,7 +186,7 @@ class Jax:
 
 
 def consumers():
-    """Those that are here, and why the others are not."""
+    """The installed consumers, and why the others are missing."""
     found, missing = [], []
     for kind in (Own, Torch, CuPy, Jax):
         try:
@@ -214,7 +214,7 @@ def exported(tensor, **options):
 
 
 class Libcuda:
-    """The driver itself, for what no library offers."""
+    """The driver itself, for calls that no library offers."""
 
     def __init__(self):
         self.library = ctypes.CDLL(LIBCUDA)
@@ -229,11 +229,11 @@ class Libcuda:
 
 
 def seen(capsule):
-    """Address and device, as the capsule says them."""
+    """Address and device of the tensor in the capsule."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = c_void_p, [ctypes.py_object, ctypes.c_char_p]
     struct = pointer(capsule, b"dltensor_versioned")
-    # Behind version, context, deleter and flags.
+    # After version, context, deleter and flags.
     address = c_void_p.from_address(struct + 32).value
     device = c_int.from_address(struct + 40).value, c_int.from_address(struct + 44).value
     return address, device
@@ -297,7 +297,7 @@ def blocking():
         right = spent > SECONDS * 0.7 if waits else spent < SECONDS * 0.1
         text = f"{spent * 1e3:.2f} ms"
         if waits:
-            # A thread that ticks every millisecond cannot while somebody holds the interpreter's lock.
+            # A thread that ticks every millisecond cannot run while another thread holds the GIL.
             text += f", another thread ran {ticks} times meanwhile"
             right = right and ticks > 20
         rows.add(name, text, timed(right))
@@ -329,14 +329,14 @@ class Ticks:
 @check("On the producer's own stream the driver is not needed")
 def same_stream():
     rows = Rows()
-    # The variable is read at the first use of the driver: see `ENVIRONMENT`.
+    # The variable is read at the first use of the driver; see `ENVIRONMENT`.
     for kind in ("nonblocking", "default", "per-thread"):
         on, tensor = producer(kind)
         try:
             exported(tensor, stream=on.raw)
             rows.add(f"{kind}, core's driver cannot be loaded", "exported", kind == "nonblocking")
         except BufferError as error:
-            # Whose default stream a consumer means depends on the context that is current.
+            # The current context determines which default stream a consumer means.
             named = kind != "nonblocking" and "no-driver-here" in str(error)
             rows.add(f"{kind}, core's driver cannot be loaded", error, named)
     other = gpu.Stream("nonblocking")
@@ -363,12 +363,12 @@ def stream_values():
         try:
             exported(tensor, stream=value)
             found = None
-        except Exception as error:  # which it is decides
+        except Exception as error:  # its class decides
             found = error
         name = "a handle" if value == handle else repr(value)
         text = "exported" if found is None else f"{type(found).__name__}: {found}"
         if value in (1 << 70, "x"):
-            # A TypeError would make a consumer ask again in the old way.
+            # After a TypeError a consumer would repeat the call with fewer keywords.
             rows.add(name, text, found is not None and not (value != "x" and isinstance(found, TypeError)))
         else:
             rows.add(name, text, type(found) is wanted if wanted else found is None)
@@ -392,14 +392,14 @@ def release():
     rows = Rows()
     found, _ = consumers()
     for consumer in found:
-        # The others' streams are like ours.
+        # The other libraries' streams are like ours.
         for kind in KINDS if consumer.name == Own.name else KINDS[:1]:
             for label, stream in consumer.streams():
                 let_go(rows, consumer, label, stream, kind, gpu.Prod)
-                # Other pairs wait for each other by themselves, and JAX frees when it is done.
+                # Other pairs of streams are ordered by CUDA, and JAX frees after its own work.
                 if kind == "nonblocking" and label in ("nonblocking", "side stream", "stream"):
                     let_go(rows, consumer, label, stream, kind, gpu.Immediate)
-    # Above, the object is there until the consumer is done. Here the consumer has the last word.
+    # Above, the object lives until the consumer is done. Here the consumer releases it last.
     for cls in (gpu.Prod, gpu.Immediate):
         on, tensor = producer(cls=cls)
         tensor.spin_write(0, 1.0)
@@ -502,7 +502,7 @@ def written(busy):
 
 
 def launched(on, launch, values):
-    """What ten launches find, between which the producer's stream uses memory of the same size."""
+    """The values that ten launches read, between which the producer's stream uses memory of the same size."""
     results = set()
     for _ in range(10):
         on.churn(COUNT, 0x7F)
@@ -512,7 +512,7 @@ def launched(on, launch, values):
     return results
 
 
-# Functions of their own, so that nothing of one capture is let go in the next, where it would break it.
+# Separate functions, so that no object of one capture is dropped in the next, which would break it.
 def own_capture(rows, mode, busy):
     name = f"{mode} mode, the producer {'at work' if busy else 'done'}"
     on, tensor = written(busy)
@@ -540,16 +540,16 @@ def kept_for(rows):
 
 
 def given_back(rows):
-    """The graph is gone: it releases its owners by itself, and the consumers' work is done."""
+    """The destroyed graph releases its owners by itself, and the consumers' work is done."""
     cuda = Libcuda()
     if not hasattr(cuda.library, "cuUserObjectCreate"):
         rows.add("owners kept without it", "this driver has no user objects: release_captured() is called")
         gpu.release_captured()
-    # A driver may release them on a thread of its own, when the launches are over.
+    # A driver may release them on its own thread, after the launches.
     cuda("cuCtxSynchronize")
     gone = wait_until(lambda: gpu.captured() == 0)
     rows.add("owners kept without it, by itself (expected: 0)", gpu.captured(), gone)
-    # An event that was recorded a moment ago may not have happened yet.
+    # An event that was just recorded may not be complete yet.
     wait_until(lambda: gpu.collect() == 0)
     left = gpu.collect()
     rows.add("owners that wait after collect() (expected: 0)", left, left == 0)
@@ -577,7 +577,7 @@ def torch_capture(rows, torch, busy):
 
     results = launched(on, graph.replay, values)
     rows.add(f"{name}, replayed 10 times", results, results == {(2.0, 2.0)})
-    # torch passes the stream that captures, so that its owner is known to be in a graph.
+    # PyTorch passes the capturing stream, so core knows that the owner is in a graph.
     kept_for(rows)
     del graph, out
     given_back(rows)
@@ -592,7 +592,7 @@ def destroyed_stream():
     cuda("cuStreamCreate", byref(stream), c_uint(1))
     cuda("cuEventCreate", byref(event), c_uint(2))
     cuda("cuStreamDestroy_v2", stream)
-    # One at a time, flushed, since each may be the last.
+    # One at a time and flushed, because each may crash the process.
     for name, call in (
         ("cuStreamIsCapturing", lambda: cuda("cuStreamIsCapturing", stream, byref(status))),
         ("cuStreamQuery", lambda: cuda("cuStreamQuery", stream)),
@@ -745,7 +745,7 @@ def cost():
 
 
 def telling(stream):
-    """A library's object: what is told of its current stream is this."""
+    """An object of a library that reports this as its current stream."""
 
     class Header(ctypes.Structure):
         _fields_ = [("major", c_uint), ("minor", c_uint), ("older", c_void_p)]
@@ -770,7 +770,7 @@ def telling(stream):
 
 
 class Silent:
-    """A library's object, which tells nothing of a stream that is current."""
+    """An object of a library that reports no current stream."""
 
     def __init__(self, tensor):
         self.tensor = tensor
@@ -784,7 +784,7 @@ class Silent:
 
 
 def as_interface(stream):
-    """The same by the CUDA array interface, as CuPy tells it."""
+    """An object of a library that reports its stream by the CUDA array interface, as CuPy does."""
 
     class Array(Silent):
         __cuda_array_interface__ = {"version": 3, "stream": stream.raw}
@@ -793,7 +793,7 @@ def as_interface(stream):
 
 
 def waits(function):
-    """Whether the host waits in a call for what is queued on a stream."""
+    """Whether the host waits in a call for the queued work of a stream."""
     if not FAKE:
         return elapsed(function)[0] > SECONDS * 0.5
     fake = ctypes.CDLL(FAKE)
@@ -805,8 +805,8 @@ def waits(function):
 
 
 def between(kind, ours, library):
-    """A library writes 1, a kernel of ours 2, and the library reads, and writes 3. What it read, what a kernel of ours
-    read, and what is left; whether the host waited for our first kernel, and whether the library's own stream was named."""
+    """A library writes 1, our kernel writes 2, and the library reads, and writes 3. Returns what it read, what our kernel read, and
+    the final value; whether the host waited for our first kernel, and whether the library's own stream was named."""
     on, tensor = producer(kind, gpu.Immediate)
     array = library(on)(tensor)
     gpu.fill(array, 0.0, ours)
@@ -908,18 +908,18 @@ def calibration():
     return rows
 
 
-# What a check needs in its environment.
+# The environment that a check needs.
 ENVIRONMENT = {"same_stream": {"DLPACK_LIBCUDA": "no-driver-here"}}
 
 
-# More of them, which need what stands above.
+# More checks, which use the functions above.
 sys.path.insert(0, str(HERE))
 wait_until = importlib.import_module("owners").wait_until
 for module in ("beside", "owners", "devices"):
     importlib.import_module(module).register(sys.modules[__name__])
 
 
-# For each rule: a driver that breaks it, by a switch of the simulator, and a row that has to turn red.
+# For each rule: a switch of the simulator that breaks it, and a row that must fail.
 BROKEN = [
     ("race", "ignore-record", "dlpack_gpu, nonblocking, from a nonblocking stream"),
     ("race", "ignore-wait", "dlpack_gpu, nonblocking, from a nonblocking stream"),
@@ -958,7 +958,7 @@ def load(folder):
 
 
 def broken(folder):
-    """Breaks each rule once, and says which rows do not notice."""
+    """Breaks each rule once, and returns the rows that do not notice it."""
     failures = []
     for name, switch, words in BROKEN:
         os.environ["DLPACK_FAKE_SWITCH"] = switch
@@ -968,7 +968,7 @@ def broken(folder):
         if not red:
             failures.append(f"{name} with {switch}: {rows}")
     del os.environ["DLPACK_FAKE_SWITCH"]
-    # A driver that fails, one without a device, and a device that is there.
+    # A driver that fails, one without a device, and one with a device.
     for variables, status, words in (
         ({"DLPACK_FAKE_INIT": "999"}, 1, "FAILED: a driver is here, and fails: "),
         ({"DLPACK_FAKE_DEVICES": "0"}, 0, "SKIPPED: "),
@@ -984,7 +984,7 @@ def broken(folder):
 
 
 def alone(name, folder):
-    """One check in a process of its own: its rows, or how it died."""
+    """One check in its own process: its rows, or how it crashed."""
     words = [sys.executable, str(HERE / "run.py"), "--module", str(folder), "--one", name]
     environment = {**os.environ, **ENVIRONMENT.get(name, {})}
     try:
@@ -994,7 +994,7 @@ def alone(name, folder):
     if done.returncode == 0:
         return [tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]
     last = " / ".join(done.stderr.strip().splitlines()[-3:])
-    # A crash is the answer that one of them may give.
+    # One of them may crash, which is a valid result.
     verdict = "" if name == "destroyed_stream" else "NO"
     return [("the whole check", f"ended with {done.returncode}: {last}", verdict)]
 
@@ -1016,7 +1016,7 @@ def table(device, results):
     ]
     if missing:
         lines.append("Not there: " + ", ".join(name for name, _ in missing) + ".")
-    lines.append("`cargo xtask gpu` writes this file. No verdict: nobody promised anything.")
+    lines.append("`cargo xtask gpu` writes this file. No verdict: the result is not specified.")
     for name, rows in results.items():
         lines += ["", f"## {CHECKS[name][0]}", "", "| what | found | right |", "|---|---|---|"]
         lines += [f"| {cell(what)} | {cell(text)} | {verdict} |" for what, text, verdict in rows]

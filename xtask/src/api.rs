@@ -8,7 +8,8 @@ use public_api::Builder;
 
 use crate::prelude::*;
 
-/// What `public-api` reads. Another compiler may write another format: the step is skipped until both move.
+/// The format that `public-api` reads. Another compiler may write another format: then the step is skipped until both are
+/// updated.
 const FORMAT: &str = "\"format_version\":57";
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
@@ -34,7 +35,7 @@ pub(crate) fn check(sh: &Shell, bless: bool) -> Result<()> {
 
 /// One line for each item, sorted.
 fn list(sh: &Shell, name: &str) -> Result<String> {
-    // A folder of its own: the variable makes build scripts run anew.
+    // A separate folder, because the variable makes build scripts run again.
     let target = target_dir().join("api");
     let rustdoc = cmd!(sh, "cargo rustdoc --quiet -p {name} --lib --all-features");
     let rustdoc = rustdoc.line("-- -Zunstable-options --output-format json --cap-lints allow");
@@ -47,7 +48,7 @@ fn list(sh: &Shell, name: &str) -> Result<String> {
     let api = Builder::from_rustdoc_json(json);
     let api = api.omit_blanket_impls(true).build()?;
     let lines = api.items().map(|item| format!("{item}\n"));
-    // Of what the compiler finds out by itself, users rely on `Send` and `Sync`.
+    // Of the auto traits, users depend on `Send` and `Sync`.
     let is_silent = |line: &str| {
         let mut names = ["Freeze", "Unpin", "UnwindSafe"].iter();
         line.starts_with("impl") && names.any(|name| line.contains(name))

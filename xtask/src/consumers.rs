@@ -11,10 +11,10 @@ use crate::pytest::module;
 
 const FOLDER: &str = "dlpack-pyo3/pytests/consumers";
 const LIBRARIES: &str = include_str!("../../dlpack-pyo3/pytests/consumers/libraries.tsv");
-/// The environment without which nothing is tested; that another cannot be had, the table says.
+/// The environment that must exist. If another cannot be made, the table says so.
 const QUICK: &str = "test";
 
-/// The lines of libraries.tsv, whose head says what the columns are.
+/// The lines of libraries.tsv, whose head describes the columns.
 fn groups() -> impl Iterator<Item = [&'static str; 4]> {
     let lines = LIBRARIES.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| {
@@ -59,7 +59,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     }
 }
 
-/// The libraries that install quickly, and the tests of the matrix itself, with libraries that lie.
+/// The libraries that install quickly, and the tests of the matrix itself, with libraries that do something wrong.
 pub(crate) fn always(sh: &Shell) -> Result<()> {
     check(sh, true, None)?;
     let (venv, module) = usual(sh)?;
@@ -67,7 +67,7 @@ pub(crate) fn always(sh: &Shell) -> Result<()> {
     Ok(tests.env("PYTHONPATH", module).run()?)
 }
 
-/// The same with our module.
+/// The environment of the libraries that install quickly, and the folder with our module.
 pub(crate) fn usual(sh: &Shell) -> Result<(Venv, PathBuf)> {
     Ok((quick(sh)?, module(sh, &interpreter()?)?))
 }
@@ -94,7 +94,7 @@ fn check(sh: &Shell, quick: bool, only: Option<&str>) -> Result<()> {
         for (title, adapter) in chosen {
             let mut folders = vec![module.clone()];
             if adapter.starts_with("nanobind") {
-                // With the C++ library that takes tensors through it.
+                // With the C++ library that imports tensors by nanobind.
                 let folder = target_dir().join("python/nanobind");
                 let build = venv.run(sh).arg(format!("{FOLDER}/nanobind_build.py"));
                 build.arg(&folder).run()?;

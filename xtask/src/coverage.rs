@@ -64,7 +64,7 @@ fn check_row(row: &Row<'_>, speaks_of: Option<&&str>, sources: &Sources) -> Resu
     let [id, found, status, tests, reason] = row;
     let who = speaks_of.with_context(|| format!("{REQUIREMENTS} has no such requirement"))?;
     ensure!(who == found, "it speaks of `{who}`, the row says `{found}`");
-    // What stands between pairs of backticks.
+    // The texts between pairs of backticks.
     let mut tests = tests.split('`').skip(1).step_by(2).peekable();
     let has_test = tests.peek().is_some();
     match *status {
@@ -77,7 +77,7 @@ fn check_row(row: &Row<'_>, speaks_of: Option<&&str>, sources: &Sources) -> Resu
     tests.try_for_each(|test| check_name(id, test, sources))
 }
 
-/// Looks the test up and sees that it names the requirement.
+/// Finds the test and checks that it names the requirement.
 fn check_name(id: &str, test: &str, sources: &Sources) -> Result<()> {
     let (file, name) = match test.rsplit_once("::") {
         None if test.starts_with("ui-tests/") => (Some(test), None),
@@ -103,7 +103,7 @@ fn check_name(id: &str, test: &str, sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-/// The test of this name: what stands above it, its body, and what the file's head says of all tests in it.
+/// The test with this name: the comments above it, its body, and the head of the file.
 fn body(path: &str, text: &str, name: &str) -> Option<String> {
     let is_python = path.ends_with(".py");
     let start = format!("{} {name}(", if is_python { "def" } else { "fn" });

@@ -6,7 +6,7 @@
 
 use crate::prelude::*;
 
-/// NumPy from the first that takes read-only memory without a copy.
+/// NumPy, from the first version that imports read-only memory without a copy.
 const PACKAGES: &str = "numpy>=2.1 maturin>=1.16,<2";
 const TESTED: &str = "numpy>=2.1 maturin>=1.16,<2 pytest mypy basedpyright array-api-strict jax matplotlib pandas scikit-learn polars pyarrow";
 const SHOWN: &str = "pytest numpy>=2.1 pandas ml_dtypes gymnasium distributed";
@@ -29,7 +29,8 @@ fn python(sh: &Shell) -> Result<()> {
     Ok(show.arg(target_dir().join("demo")).run()?)
 }
 
-/// The tests of the package; its notebook on the oldest Python, with the module of the stable ABI; and of the others.
+/// The tests of the package, those of its notebook on the oldest Python with the stable-ABI module, and those of the other
+/// examples.
 pub(crate) fn tests(sh: &Shell) -> Result<()> {
     let usual = (interpreter()?, "pyo3/macros", "test");
     let oldest = interpreter_of(10).map(|python| (python, "pyo3/abi3-py310", "notebook"));
@@ -39,7 +40,7 @@ pub(crate) fn tests(sh: &Shell) -> Result<()> {
         let tests = tests.env("PYTHONPATH", showcase(sh, &venv, feature)?);
         tests.args(["-k", only]).run()?;
     }
-    // The others are modules beside their tests, which build them: examples/conftest.py.
+    // The other examples are modules in the folders of their tests, which build them: examples/conftest.py.
     let others = venv(sh, &interpreter()?, "examples", SHOWN)?.run(sh);
     let others = pytest(others, "examples").arg("--ignore=examples/showcase");
     Ok(others.env("PYO3_PYTHON", interpreter()?).run()?)
@@ -58,7 +59,7 @@ fn showcase(sh: &Shell, venv: &Venv, feature: &str) -> Result<std::ffi::OsString
     Ok(std::env::join_paths([site, kit])?)
 }
 
-/// Builds a package with the environment's maturin, and gives the folder that holds it for `PYTHONPATH`.
+/// Builds a package with the environment's maturin, and returns the folder that contains it, for `PYTHONPATH`.
 ///
 /// It is not installed into the environment, which other checkouts share.
 pub(crate) fn built(sh: &Shell, venv: &Venv, name: &str, words: &str) -> Result<PathBuf> {
@@ -71,7 +72,7 @@ pub(crate) fn built(sh: &Shell, venv: &Venv, name: &str, words: &str) -> Result<
     unpacked(sh, venv, &folder)
 }
 
-/// Unpacks the wheel in a folder; it needs no more to be imported.
+/// Unpacks the wheel in a folder, so that it can be imported.
 pub(crate) fn unpacked(sh: &Shell, venv: &Venv, folder: &Path) -> Result<PathBuf> {
     let wheel = sh.read_dir(folder)?.pop().context("no wheel")?;
     let site = folder.join("site");

@@ -2,9 +2,9 @@
 
 use crate::prelude::*;
 
-/// A library that core opens: the variable that tells the tests where it lies, the packages of Debian of which the first
-/// that there is holds it, and how its file name begins: the links beside it have longer or shorter names. The first links
-/// to the C library alone, and asks for the others when it compiles a kernel.
+/// A library that core opens: the variable that tells the tests its path, the Debian packages of which the first available one
+/// contains it, and the start of its file name: the links in its folder have longer or shorter names. The first library depends
+/// only on the C library; it loads the others when it compiles a kernel.
 type Library = (&'static str, &'static str, &'static str);
 
 const HIP: &str = "libamdhip64-7 libamdhip64-6 libamdhip64-5";
@@ -13,7 +13,7 @@ const LIBRARIES: [Library; 2] = [
     ("DLPACK_TEST_LIBAMDHIP64", HIP, "libamdhip64.so."),
 ];
 
-/// What `test` runs. The tests that need neither library run anywhere, with those of the workspace.
+/// Runs as a step of `test`. The tests that need neither library run everywhere, with those of the workspace.
 pub(crate) fn check(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the drivers are those of Linux");
@@ -27,11 +27,11 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
         }
     }
     tests.line("--nocapture --test-threads=1").run()?;
-    // A library that cannot be had is nobody's mistake, but must be seen.
+    // A library that cannot be downloaded is no failure, but must be reported.
     none(missing).or_else(|error| skip(format!("only without the real libraries; {error}")))
 }
 
-/// The library in our cache folder, which is filled at the first call.
+/// The library in our cache folder, which is filled by the first call.
 fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
     let place = sh.create_dir(cache()?.join("drivers"))?;
     if unpacked(sh, &place, library).is_none() {
@@ -43,7 +43,7 @@ fn found(sh: &Shell, library: &Library) -> Result<PathBuf> {
     unpacked(sh, &place, library).with_context(|| format!("the package holds no {}", library.2))
 }
 
-/// The library as an earlier run unpacked it, whichever version that was: the shortest name of its beginning.
+/// The library that an earlier run unpacked, in any version: the shortest name with that start.
 fn unpacked(sh: &Shell, place: &Path, library: &Library) -> Option<PathBuf> {
     let of = |package| find(sh, place, &format!("{package}_*/{}*", library.2));
     library.1.split(' ').find_map(of)

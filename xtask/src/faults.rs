@@ -30,7 +30,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     run_all(sh, "faults", steps, true)
 }
 
-/// Every Python found, by name; those with a letter come from `.ci/debian pythons`.
+/// Every installed Python, by name; those with a letter come from `.ci/debian pythons`.
 fn interpreters() -> Vec<(String, PathBuf)> {
     let usual = (10..16).map(|minor| Some((format!("3.{minor}"), interpreter_of(minor)?)));
     let special = ["3.13d", "3.14d", "3.13t", "3.14t"];
@@ -50,12 +50,12 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     pythons.iter().try_for_each(|(_, python)| test(python))
 }
 
-/// The tests themselves must see a fault, and pytest catch nothing.
+/// The crash itself must end the tests, so pytest catches nothing.
 const UNCAUGHT: [&str; 5] = [
     "-p",
     "no:faulthandler",
     "--capture=sys",
-    // It does not know the options of the plugin that is not there.
+    // It does not know the options of the disabled plugin.
     "-W",
     "ignore::pytest.PytestConfigWarning",
 ];
@@ -65,13 +65,13 @@ fn address_sanitizer(sh: &Shell) -> Result<()> {
     let pytest = Run::with_module(sh, &python, &module)?.pytest(sh);
     let pytest = pytest.args(UNCAUGHT).env("PYTHONMALLOC", "malloc");
     let pytest = pytest.env("LD_PRELOAD", library);
-    // The interpreter never frees all of its own, so the tests count leaks themselves.
+    // The interpreter never frees all of its memory, so the tests count leaks themselves.
     let options = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";
     Ok(pytest.env("ASAN_OPTIONS", options).run()?)
 }
 
-/// The interpreter, our module for it built with AddressSanitizer, and the library to load before it. A step that needs them is
-/// skipped where one is missing.
+/// The interpreter, our module for it built with AddressSanitizer, and the library to preload. A step that needs them is skipped
+/// if one is missing.
 fn sanitized_module(sh: &Shell) -> Result<(PathBuf, PathBuf, String)> {
     /// Instrumented code needs an explicit target: proc macros and build scripts then stay uninstrumented.
     const SANITIZED: &str = "x86_64-unknown-linux-gnu";
@@ -84,7 +84,7 @@ fn sanitized_module(sh: &Shell) -> Result<(PathBuf, PathBuf, String)> {
     let command = cargo_of(sh, "nightly").args(["build", "--target", SANITIZED]);
     let command = command.env("RUSTFLAGS", "-Zsanitizer=address");
     let gcc = cmd!(sh, "gcc -print-file-name=libasan.so").quiet().read();
-    // Without it gcc gives the name back.
+    // If the library is missing, gcc prints its name.
     let Some(library) = gcc.ok().filter(|path| path.starts_with('/')) else {
         return skip("gcc's libasan.so is not installed");
     };
@@ -93,7 +93,7 @@ fn sanitized_module(sh: &Shell) -> Result<(PathBuf, PathBuf, String)> {
     Ok((python, module, library))
 }
 
-/// The tests that touch memory in every way; all of them would take an hour.
+/// The tests with the most kinds of memory accesses; all tests would take an hour.
 const FEW: &str = "(test_capsule or test_exchange or test_import or test_borrow) and not memory";
 
 fn under_valgrind(sh: &Shell) -> Result<()> {
@@ -111,7 +111,7 @@ fn under_valgrind(sh: &Shell) -> Result<()> {
     Ok(pytest.env("PYTHONMALLOC", "malloc").run()?)
 }
 
-/// On the usual Python, and on the newest that is like it; some also on the newest debug build. A driver in Python plays them,
+/// On the default Python, and on the newest one of its kind; some also on the newest debug build. A driver in Python runs them,
 /// and writes the table.
 fn campaigns(sh: &Shell, words: &[std::ffi::OsString]) -> Result<()> {
     let usual = interpreter()?;
@@ -123,7 +123,7 @@ fn campaigns(sh: &Shell, words: &[std::ffi::OsString]) -> Result<()> {
     let mut played = vec![("--python", usual), ("--python", newest)];
     match debug.pop() {
         Some((_, python)) => played.push(("--debug", python)),
-        // The other campaigns are worth it without; the table shows that these rows are missing.
+        // The other campaigns run without it, and the table shows that these rows are missing.
         None => println!("SKIPPED the debug build of CPython: `.ci/debian pythons` makes one"),
     }
     for (word, python) in played {

@@ -37,7 +37,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
     none(errors)
 }
 
-/// What is wrong in these files of a crate.
+/// The errors in these files of a crate.
 fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec<String> {
     let mut files = Files::new();
     for (path, text) in sources.iter().filter(|(path, _)| !path.contains("tests")) {
@@ -82,7 +82,7 @@ fn errors_of(sources: &[(String, String)], folder: &str, floors: &[&str]) -> Vec
     for file in needs.keys() {
         let mut circle = reach(file, &needs);
         circle.retain(|other| reach(other, &needs).contains(file));
-        // So many files of one folder may need each other; a circle is told once.
+        // Up to this many files of one folder may need each other. Each circle is reported once.
         if circle.len() > 3 && circle.first() == Some(file) {
             let (size, names) = (circle.len(), Vec::from_iter(circle).join(", "));
             errors.push(format!("a circle of {size} files: {names}"));

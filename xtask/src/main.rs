@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use crate::prelude::*;
 
-/// What nearly every file needs.
+/// Imports that nearly every file needs.
 mod prelude {
     pub(crate) use crate::{finish, place::*, python::*, step::*};
     pub(crate) use anyhow::{Context as _, Result, bail, ensure};
@@ -45,7 +45,7 @@ macro_rules! commands {
     };
 }
 
-/// Each subcommand: its name, the file whose head is its help, and what it does with the words after its name.
+/// Each subcommand: its name, the file whose head is its help, and a function that gets its arguments.
 const COMMANDS: [(&str, &str, Action); 14] = commands!(
     demo test ci guide coverage api consumers gpu pytest faults miri models mutants bench
 );
@@ -56,7 +56,7 @@ macro_rules! scripts {
     };
 }
 
-/// Those that are scripts of `.ci`, which get the words as they are.
+/// Commands that are scripts in `.ci`, which get the arguments unchanged.
 const SCRIPTS: [(&str, &str); 4] = scripts!("asan" "fuzz" "valgrind" "windows");
 
 fn main() -> ExitCode {
@@ -100,19 +100,19 @@ fn start() -> Result<()> {
     action(&shell()?, args).with_context(|| name.clone())
 }
 
-/// What the head of a file says.
+/// The text in the head of a file.
 fn help(file: &str) -> impl Iterator<Item = &str> {
     let head = file.lines().map_while(|line| line.strip_prefix("//!"));
     head.map(|line| line.strip_prefix(' ').unwrap_or(line))
 }
 
-/// What the head of a script says.
+/// The text in the head of a script.
 fn about(script: &str) -> impl Iterator<Item = &str> {
     let head = script.lines().skip(1);
     head.map_while(|line| line.strip_prefix("# "))
 }
 
-/// Refuses whatever nobody asked for.
+/// Refuses unknown arguments.
 fn finish(args: Arguments) -> Result<()> {
     let left = args.finish();
     ensure!(left.is_empty(), "unexpected {left:?}; try `--help`");

@@ -1,8 +1,8 @@
-//! Run the tests of core under Miri, and with them the code that the derive writes.
+//! Run the tests of core under Miri, and with them the code that the derive generates.
 //!
-//! Miri reports undefined behaviour also where the program runs well: it interprets the program, and checks aliasing,
+//! Miri reports undefined behaviour also if the program runs normally: it interprets the program, and checks aliasing,
 //! provenance, initialised memory, leaks and data races. Every test runs twice, by the rules of Tree Borrows and by those of
-//! Stacked Borrows, both with strict provenance. Needs the nightly compiler; adds its component `miri` where that is missing.
+//! Stacked Borrows, both with strict provenance. Needs the nightly compiler; installs its component `miri` if it is missing.
 //! `DLPACK_CASES` sets the number of random cases, 6 if it is not set.
 //! usage: `cargo xtask miri [--short] [FILTER]`
 //!   --short   the tests of owners, of shared memory and of the modules of core, as `cargo xtask ci` runs them
@@ -10,7 +10,7 @@
 //!
 //! Core has its default features. Inline assembly (`memory/atomic.rs`) is replaced by a loop over single bytes. The derive's own
 //! tests are left out: they have no `unsafe` code, and Miri runs no unit tests of a crate of macros. `tests/drivers.rs` loads C
-//! libraries, and is empty here. Also left out, as Miri runs no C code, and is some hundred times slower than the processor:
+//! libraries, and is empty here. Also left out, because Miri runs no C code, and is some hundred times slower than the CPU:
 //!   skip c_code_reads_our_structs    starts a C compiler
 //!   skip more_bools_than_memory_has  reads two million values
 //!   skip overlap_and_gaps_are_never  a million cases of arithmetic, without `unsafe` code
@@ -18,14 +18,14 @@
 //!   skip two_columns_are_told_apart  likewise
 //!   skip fast_paths_agree_with       likewise
 //!   skip given_strides_agree_with    likewise
-//! And what finds an owner by the address of its deleter, as Miri gives one function several addresses:
+//! And tests that find an owner by the address of its deleter, because Miri gives one function several addresses:
 //!   skip a_handle_on_a_slice_keeps_the_allocation
 //!   skip a_root_keeps_only_tensors_in_its_allocation
 //!   skip parts_of_one_memory_exclude
 //!   skip an_adopted_export_is_a_handle
 //!   skip only_copies_of_this_crate
 //!   skip a_read_only_handle_on_shared
-//! Left out by `--short`, as each takes from five seconds to a minute:
+//! Left out by `--short`, because each takes from five seconds to a minute:
 //!   long a_value_cannot
 //!   long an_export_is_one_allocation
 //!   long out_of_memory_at_every
@@ -59,7 +59,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     run_all(sh, "miri", RULES.map(step).into(), true)
 }
 
-/// The short form, by both rules.
+/// The short run, under both rules.
 pub(crate) fn short(sh: &Shell) -> Result<()> {
     if !succeeds(cargo_of(sh, "nightly").line("miri --version")) {
         return skip("Miri is missing; `cargo xtask miri` adds it to a nightly toolchain");
@@ -95,7 +95,7 @@ fn interpret(sh: &Shell, option: &str, short: bool, filter: Option<&str>) -> Res
     let flags = format!("-Zmiri-strict-provenance -Zmiri-disable-isolation {option}");
     let cases = std::env::var("DLPACK_CASES").unwrap_or("6".to_owned());
     let test = test.env("MIRIFLAGS", flags).env("DLPACK_CASES", cases);
-    // Miri takes a second for the trace of one panic.
+    // Under Miri the trace of one panic takes a second.
     let test = test.env("RUST_BACKTRACE", "0");
     Ok(test
         .env("CARGO_TARGET_DIR", target_dir().join("miri"))

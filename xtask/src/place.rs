@@ -1,4 +1,4 @@
-//! Where things are: the checkout and its files, what was built, the cache folder, and programs that come from elsewhere.
+//! Locations: the checkout and its files, built files, the cache folder, and installed programs.
 
 use cargo_metadata::{MetadataCommand, Package};
 
@@ -13,7 +13,7 @@ pub(crate) fn shell() -> Result<Shell> {
 
 /// The workspace's root, wherever the command was started.
 pub(crate) fn root() -> PathBuf {
-    // `cargo run` sets it; a binary started by hand falls back on where it was built.
+    // `cargo run` sets it; a binary that is started directly uses the folder in which it was built.
     let xtask = std::env::var("CARGO_MANIFEST_DIR");
     let xtask = PathBuf::from(xtask.as_deref().unwrap_or(env!("CARGO_MANIFEST_DIR")));
     xtask.parent().expect("a folder above xtask").to_owned()
@@ -24,7 +24,7 @@ pub(crate) fn target_dir() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The folder that a variable names, else one in the user's home.
+/// The folder that a variable names, or one in the user's home.
 pub(crate) fn folder(variable: &str, usual: &str) -> Result<PathBuf> {
     let named = std::env::var_os(variable).filter(|folder| !folder.is_empty());
     let at_home = || Some(std::env::home_dir()?.join(usual));
@@ -32,7 +32,7 @@ pub(crate) fn folder(variable: &str, usual: &str) -> Result<PathBuf> {
     folder.with_context(|| format!("neither {variable} nor HOME is set"))
 }
 
-/// Where this project keeps what outlives a checkout; the same folder as in `.ci/run`.
+/// The folder for files that outlive a checkout; the same as in `.ci/run`.
 pub(crate) fn cache() -> Result<PathBuf> {
     let cache = folder("XDG_CACHE_HOME", ".cache")?.join("dlpack-derive");
     Ok(shell()?.create_dir(cache)?)
@@ -42,7 +42,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
 pub(crate) fn texts(sh: &Shell, patterns: &[&str]) -> Result<Vec<(String, String)>> {
     let list = sh.line("git ls-files --cached --others --exclude-standard --deduplicate --");
     let list = list.args(patterns).quiet().read()?;
-    // What was removed and is not committed yet is listed all the same.
+    // `git ls-files` also lists files that were removed and not committed.
     let paths = list.lines().filter(|path| sh.path_exists(path));
     let read = |path: &str| Ok((path.to_owned(), sh.read_file(path)?));
     paths.map(read).collect()
@@ -55,21 +55,21 @@ pub(crate) fn packages(is: impl Fn(&Package) -> bool) -> Result<Vec<Package>> {
     Ok(metadata.packages.into_iter().filter(is).collect())
 }
 
-/// Cargo of another toolchain, which only rustup can choose.
+/// Cargo of another toolchain, which only rustup can select.
 pub(crate) fn cargo_of<'a>(sh: &'a Shell, toolchain: &str) -> Cmd<'a> {
     let cargo = cmd!(sh, "cargo +{toolchain}");
-    // Set by the `cargo run` we live in; they would hand our compiler to the other cargo.
+    // Set by the `cargo run` that started this program; they would make the other cargo use this compiler.
     let ours = ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"];
     ours.into_iter().fold(cargo, Cmd::env_remove)
 }
 
-/// Whether the command starts and succeeds; its output is of no interest.
+/// Whether the command starts and succeeds, without its output.
 pub(crate) fn succeeds(command: Cmd<'_>) -> bool {
     let command = command.quiet().ignore_stdout().ignore_stderr();
     command.run().is_ok()
 }
 
-/// The file with the shortest path of this pattern below a folder; a link that leads nowhere is none.
+/// The file with the shortest path that matches this pattern below a folder; a dangling link is ignored.
 pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> {
     let pattern = folder.join(pattern);
     let find = cmd!(sh, "find {folder} -path {pattern} -xtype f");
@@ -78,7 +78,7 @@ pub(crate) fn find(sh: &Shell, folder: &Path, pattern: &str) -> Option<PathBuf> 
     path.map(PathBuf::from)
 }
 
-/// Where a cargo subcommand from the registry is installed: a folder of the cache, as `cargo install` fills it.
+/// The path of a cargo subcommand that `cargo install` installs into the cache folder.
 pub(crate) fn program(name: &str, version: &str) -> Result<PathBuf> {
     let program = format!(
         "{name}-{version}/bin/{name}{}",
@@ -87,7 +87,7 @@ pub(crate) fn program(name: &str, version: &str) -> Result<PathBuf> {
     Ok(cache()?.join(program))
 }
 
-/// The same, installed where it is missing.
+/// A cargo subcommand in the cache folder, which is installed if it is missing.
 pub(crate) fn tool(sh: &Shell, name: &str, version: &str) -> Result<PathBuf> {
     let program = program(name, version)?;
     if !program.exists() {

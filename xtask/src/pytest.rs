@@ -19,7 +19,7 @@ pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
     Step::new(name, step).alone(sh, "pytest")
 }
 
-/// What `test` runs: the tests with the newest PyO3 that dlpack-pyo3 accepts, and with each older one.
+/// The steps for `test`: the tests with the newest PyO3 that dlpack-pyo3 accepts, and with each older one.
 pub(crate) fn steps() -> impl Iterator<Item = Step> {
     let newest = |sh: &Shell| Ok(Run::new(sh, &interpreter()?)?.pytest(sh).run()?);
     let older = OLDER_PYO3.into_iter().map(|version| {
@@ -30,7 +30,7 @@ pub(crate) fn steps() -> impl Iterator<Item = Step> {
     core::iter::once(Step::new("Python tests", newest)).chain(older)
 }
 
-/// One interpreter with its environment and the module built for it, and the driver that all of them use.
+/// One interpreter with its environment, the module built for it, and the driver that all of them use.
 pub(crate) struct Run {
     pub(crate) venv: Venv,
     pub(crate) module: PathBuf,
@@ -51,7 +51,7 @@ impl Run {
     pub(crate) fn with_module(sh: &Shell, python: &Path, module: &Path) -> Result<Self> {
         let venv_of = |packages| venv(sh, python, "pytest", packages);
         let venv = venv_of("pytest numpy ml_dtypes joblib").or_else(|_| venv_of("pytest numpy"));
-        // The tests skip themselves where what they need cannot be had.
+        // The tests skip themselves if a package is missing.
         let venv = venv.or_else(|_| venv_of("pytest"))?;
         let (module, driver) = (module.to_owned(), driver(sh)?);
         Ok(Self {
@@ -62,7 +62,7 @@ impl Run {
         })
     }
 
-    /// Cargo resolves a range to its newest version, so an older one takes a package of its own over the same sources.
+    /// Cargo resolves a range to its newest version, so an older one needs another package with the same sources.
     fn with_pyo3(sh: &Shell, python: &Path, version: &'static str) -> Result<Self> {
         let folder = target_of(python).join(format!("pyo3-{version}"));
         let manifest = folder.join("Cargo.toml");
@@ -82,7 +82,7 @@ impl Run {
         self.pytest_of(self.venv.run(sh))
     }
 
-    /// The same, the interpreter started in a way of its own.
+    /// All tests, with a given interpreter command.
     pub(crate) fn pytest_of<'a>(&self, python: Cmd<'a>) -> Cmd<'a> {
         let pytest = pytest(python, "dlpack-pyo3/pytests/tests");
         let pytest = pytest.env("DLPACK_SIMULATOR", &self.driver);
@@ -91,13 +91,13 @@ impl Run {
     }
 }
 
-/// Builds the module for this interpreter, and gives the folder in which it finds it.
+/// Builds the module for this interpreter, and returns the folder to import it from.
 pub(crate) fn module(sh: &Shell, python: &Path) -> Result<PathBuf> {
     build(python, cmd!(sh, "cargo build"), &target_of(python), "debug")
 }
 
-/// The directory that cargo builds into for this interpreter. All but `python3` have directories of their own: in a shared one they
-/// would rebuild each other's dependencies, and two runs with different values of `PYTHON` would replace each other's module.
+/// The folder in which cargo builds for this interpreter. All but `python3` have their own: in a shared one they would rebuild
+/// each other's dependencies, and two runs with different values of `PYTHON` would replace each other's module.
 fn target_of(python: &Path) -> PathBuf {
     let target = target_dir();
     if is_default_interpreter(python) {
@@ -106,7 +106,7 @@ fn target_of(python: &Path) -> PathBuf {
     target.join(format!("python-{}", key(python, "")))
 }
 
-/// The same with a command that builds it in another way, into the folder `built` of `target`.
+/// Builds the module with a given command, into the folder `built` of `target`, and returns the folder to import it from.
 pub(crate) fn build(python: &Path, cargo: Cmd<'_>, target: &Path, built: &str) -> Result<PathBuf> {
     let command = cargo.args(["--quiet", "-p", PACKAGE]);
     let command = command.env("CARGO_TARGET_DIR", target);
@@ -114,7 +114,7 @@ pub(crate) fn build(python: &Path, cargo: Cmd<'_>, target: &Path, built: &str) -
     place_module(&target.join(built), "dlpack_probe", &target.join("module"))
 }
 
-/// Copies a cdylib to where Python finds it, and gives that folder.
+/// Copies a cdylib to a folder under the name that Python expects, and returns that folder.
 pub(crate) fn place_module(built: &Path, name: &str, folder: &Path) -> Result<PathBuf> {
     let suffix = if cfg!(windows) { "pyd" } else { "so" };
     let module = folder.join(name).with_extension(suffix);
@@ -122,7 +122,7 @@ pub(crate) fn place_module(built: &Path, name: &str, folder: &Path) -> Result<Pa
     Ok(folder.to_owned())
 }
 
-/// How cargo names a cdylib here.
+/// The file name of a cdylib on this system.
 fn library(name: &str) -> String {
     use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
     format!("{DLL_PREFIX}{name}{DLL_SUFFIX}")

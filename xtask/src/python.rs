@@ -48,7 +48,8 @@ pub(crate) fn cached_interpreter(name: &str) -> Option<PathBuf> {
     python.exists().then_some(python)
 }
 
-/// What an interpreter says of itself, if it runs. A shim of pyenv starts, and fails, for every version that it knows.
+/// The version and path that an interpreter reports, if it runs. A shim of pyenv exists, and fails, for every version that pyenv
+/// knows.
 fn ask(program: impl AsRef<Path>) -> Option<(u32, PathBuf)> {
     let script = "import sys; print(sys.version_info[1], sys.executable)";
     let sh = shell().ok()?;
@@ -76,7 +77,7 @@ impl Venv {
         sh.cmd(self.python()).env("PYTHONDONTWRITEBYTECODE", "1")
     }
 
-    /// Whether it still fits its interpreter, which may have become a newer version at the same place.
+    /// Whether the environment still fits its interpreter, which may have been upgraded in place.
     fn works(&self, sh: &Shell) -> bool {
         succeeds(self.run(sh).args(["-c", "import pip"]))
     }
@@ -98,7 +99,7 @@ pub(crate) fn venv(sh: &Shell, python: &Path, name: &str, packages: &str) -> Res
     sh.remove_path(&venv.0)?;
     let place = venv.0.display();
     println!("python: installing {packages:?} into {place} (once)");
-    // Made beside its place and moved there when it is whole: nobody uses half of one, not a second run either.
+    // Made in another folder and then moved, so that no run uses an incomplete environment.
     let draft = Venv(venv.0.with_extension(std::process::id().to_string()));
     let done = install(sh, python, &draft, packages);
     if done.is_err() || std::fs::rename(&draft.0, &venv.0).is_err() {
@@ -124,11 +125,11 @@ fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &str) -> Result<()>
     Ok(venv.run(sh).line(pip).line(packages).run()?)
 }
 
-/// Stands for interpreter and requirements in a folder's name: FNV-1a, which is the same with every compiler.
+/// A hash of interpreter and requirements for a folder's name: FNV-1a, which does not depend on the compiler.
 pub(crate) fn key(python: &Path, words: &str) -> String {
     let python = python.to_string_lossy();
     let words = core::iter::once(&*python).chain(words.split_whitespace());
-    // The zero keeps `ab c` and `a bc` apart.
+    // The zero distinguishes `ab c` from `a bc`.
     let bytes = words.flat_map(|word| word.bytes().chain([0]));
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
@@ -152,7 +153,7 @@ mod tests {
         assert_ne!(key("ab c"), key("a bc"));
     }
 
-    /// As after an upgrade of the interpreter: the packages are where the new one does not look.
+    /// As after an upgrade of the interpreter: the packages are in a folder that the new version does not search.
     #[test]
     fn a_broken_environment_is_made_anew() {
         let (sh, Ok(python)) = (shell().unwrap(), interpreter()) else {

@@ -24,7 +24,7 @@ pub(crate) fn steps() -> [Step; 8] {
     ]
 }
 
-/// A tool that takes minutes to compile, where it is installed.
+/// A tool that takes minutes to compile, if it is installed.
 fn installed<'a>(sh: &'a Shell, (name, version): (&str, &str)) -> Result<Cmd<'a>> {
     let program = program(name, version)?;
     if !program.exists() {
@@ -34,14 +34,14 @@ fn installed<'a>(sh: &'a Shell, (name, version): (&str, &str)) -> Result<Cmd<'a>
     Ok(sh.cmd(program))
 }
 
-/// Packs what may be published, and builds it from the packed files, each crate against the packed others, in the order in
-/// which they would be sent.
+/// Packages the crates that may be published, and builds each from the packaged files, against the other packages, in the order
+/// of publication.
 ///
-/// Cargo takes a version that it knows for the same code, so what an earlier run packed is forgotten first.
+/// Cargo assumes that the same version has the same code, so packages of an earlier run are removed first.
 fn packaging(sh: &Shell) -> Result<()> {
     let target = target_dir().join("packaging");
     sh.remove_path(&target)?;
-    // Where cargo unpacked our own crates, as if they came from a registry.
+    // The folder in which cargo unpacked our own crates, as if they came from a registry.
     let registries = folder("CARGO_HOME", ".cargo")?.join("registry/src");
     let registries = sh.read_dir(registries).unwrap_or_default();
     let publish = sh.line("cargo publish --dry-run --allow-dirty");
@@ -60,9 +60,9 @@ fn packaging(sh: &Shell) -> Result<()> {
     Ok(publish.run()?)
 }
 
-/// All features, and at each item the one that it needs.
+/// Builds the documentation with all features, and the required feature at each item.
 fn docs_rs(sh: &Shell) -> Result<()> {
-    // With the dependencies of `api`, which sets the variable too.
+    // In the folder of `api`, which sets the same variable.
     let target = target_dir().join("api");
     let doc = sh.line("cargo doc --quiet --no-deps --all-features -p dlpack-core -p dlpack-pyo3");
     let doc = doc.env("CARGO_TARGET_DIR", &target);
@@ -73,7 +73,7 @@ fn docs_rs(sh: &Shell) -> Result<()> {
     Ok(())
 }
 
-/// Licences, sources and versions; and advisories, whose list may be out of reach.
+/// Checks licences, sources and versions; and advisories, if their list can be downloaded.
 fn deny(sh: &Shell) -> Result<()> {
     let run = |words| installed(sh, DENY).map(|deny| deny.line(words));
     run("--all-features check licenses sources")?.run()?;
@@ -95,7 +95,7 @@ fn semver(sh: &Shell) -> Result<()> {
     Ok(check.arg(last).run()?)
 }
 
-/// What a new user gets, built and tested against the crates as they are here.
+/// A new project from the template, built and tested against the crates of this checkout.
 fn new_project(sh: &Shell) -> Result<()> {
     let parent = sh.create_temp_dir()?;
     let folder = parent.path().join("template");
@@ -119,7 +119,7 @@ fn new_project(sh: &Shell) -> Result<()> {
     Ok(tests.env("PYTHONPATH", site).run()?)
 }
 
-/// What builds and checks files that no other step reads.
+/// The environment for checks of files that no other step reads.
 fn environment(sh: &Shell) -> Result<Venv> {
     venv(sh, &interpreter()?, "release", "check-jsonschema hatchling")
 }

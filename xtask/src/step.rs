@@ -6,19 +6,19 @@ use std::time::Instant;
 use crate::prelude::*;
 use crate::watchdog::Watchdog;
 
-/// How many minutes a step may take, unless the variable `DLPACK_STEP_MINUTES` says how many. The slowest builds a clean clone:
-/// minutes on an idle machine of two cores, several times that where other programs keep both busy.
+/// The time limit of a step in minutes, unless the variable `DLPACK_STEP_MINUTES` sets another. The slowest step builds a clean
+/// clone: it takes minutes on an idle machine of two cores, and several times that on a busy one.
 const MINUTES: u64 = 60;
 
 /// For the limits of steps that take longer.
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
-/// Why nothing was checked: nobody's mistake, but printed where nobody can miss it.
+/// The reason why a step was not run: not a failure, but reported at the end.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Skipped(String);
 
-/// Ends a step that this machine cannot do.
+/// Ends a step that this machine cannot run.
 pub(crate) fn skip<T>(reason: impl Into<String>) -> Result<T> {
     Err(Skipped(reason.into()).into())
 }
@@ -30,7 +30,7 @@ pub(crate) fn none(errors: Vec<String>) -> Result<()> {
 }
 
 pub(crate) trait Line<'a> {
-    /// Begins a command, or adds to one; no word has a space in it.
+    /// Starts a command, or adds arguments; no argument contains a space.
     fn line(self, words: &str) -> Cmd<'a>;
 }
 
@@ -49,7 +49,7 @@ impl<'a> Line<'a> for &'a Shell {
 
 type Action = dyn FnOnce(&Shell) -> Result<()>;
 
-/// One thing to do, with the name it has on the screen.
+/// A step with its displayed name.
 pub(crate) struct Step {
     pub(crate) name: String,
     action: Box<Action>,
@@ -70,7 +70,7 @@ impl Step {
         }
     }
 
-    /// Gives the step a time limit of its own.
+    /// Sets the time limit of the step.
     pub(crate) fn limit(self, limit: Duration) -> Self {
         let limit = Some(limit);
         Self { limit, ..self }
@@ -84,14 +84,14 @@ impl Step {
         Self::new(name, move |sh| Ok(sh.line(&words).run()?))
     }
 
-    /// Runs it as all there is to do.
+    /// Runs the step alone.
     pub(crate) fn alone(self, sh: &Shell, title: &str) -> Result<()> {
         run_all(sh, title, vec![self], false)
     }
 }
 
-/// Runs the steps in order and says how each ended; stops at the first failure unless told to go on. A step that exceeds its
-/// time limit fails, and the processes that it started are ended.
+/// Runs the steps in order and prints how each ended. Stops at the first failure, unless `keep_going` is set. A step that exceeds
+/// its time limit fails, and the processes that it started are killed.
 pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: bool) -> Result<()> {
     let usual_limit = usual_limit()?;
     let (started, total) = (Instant::now(), steps.len());
@@ -104,7 +104,7 @@ pub(crate) fn run_all(sh: &Shell, title: &str, steps: Vec<Step>, keep_going: boo
         let mut outcome = (step.action)(sh);
         if watchdog.stop() {
             let exceeded = format!("it exceeded its time limit of {limit:.0?}");
-            // Not the error itself: a step whose process was killed may have called that a reason to skip.
+            // Not the error itself: a step whose process was killed may have returned that as a reason to skip.
             outcome = Err(match outcome {
                 Ok(()) => anyhow::anyhow!("{exceeded}"),
                 Err(error) => anyhow::anyhow!("{exceeded}: {error:#}"),
@@ -154,8 +154,8 @@ fn usual_limit() -> Result<Duration> {
 mod tests {
     use super::*;
 
-    /// What `hang_if_asked` runs, and for how many seconds: `a_step_that_hangs_is_reported` starts it as a process of its own,
-    /// because a watchdog ends all processes below its own.
+    /// The step that `hang_if_asked` runs, and for how many seconds. `a_step_that_hangs_is_reported` starts it as a separate
+    /// process, because a watchdog kills all processes below its own.
     const HANGING: &str = "DLPACK_HANGING_STEP";
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         };
         let (what, limit) = asked.split_once(' ').unwrap();
         let limit = Duration::from_secs(limit.parse().unwrap());
-        // Found before the step begins: a shim of pyenv takes a while.
+        // Looked up before the step begins, because a shim of pyenv takes a while.
         let python = interpreter().unwrap_or_default();
         let action: Box<Action> = match what {
             "child" => Box::new(|sh| Ok(sh.line("sleep 1000").run()?)),
@@ -202,7 +202,7 @@ mod tests {
             let text = String::from_utf8_lossy(&text).into_owned();
             (output.status.code(), text)
         };
-        // On a busy machine a process may have got nowhere after a second.
+        // On a busy machine a process may not have made progress after a second.
         let until = |what, shown| {
             let limits = [1, 8, 60].into_iter();
             let mut runs = limits.map(|limit| run(what, limit));

@@ -24,7 +24,7 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
     ];
     let folder = root().join("examples");
     for package in packages(|package| package.manifest_path.starts_with(&folder))? {
-        // The others are for Python.
+        // The other packages are for Python.
         let name = &package.name;
         let mut programs = package.targets.iter().filter(|target| target.is_bin());
         if programs.any(|target| target.name == *name) {
@@ -46,19 +46,19 @@ pub(crate) fn steps(keep_going: bool) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Lints rather than checks, so that what is unused without a feature is found too.
+/// Clippy rather than check, so that unused code without a feature is found, too.
 fn features(sh: &Shell) -> Result<()> {
     let hack = sh.cmd(tool(sh, "cargo-hack", "0.6.46")?);
     let hack = hack.line("hack clippy -p dlpack-core -p dlpack-pyo3 --lib --each-feature");
     let hack = hack.line("--exclude-all-features --skip default -- -D warnings");
     hack.run()?;
-    // Another file takes the place of the code behind `streams`.
+    // Without `streams`, another file replaces its code.
     let test =
         "cargo test --quiet -p dlpack-core --lib --no-default-features --features derive,std";
     Ok(sh.line(test).run()?)
 }
 
-/// Its own panic handler collides with the one of `std`, so it only builds if nothing links `std`.
+/// Its own panic handler collides with that of `std`, so it builds only if no dependency links `std`.
 fn no_std_program(sh: &Shell) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return skip("the program is written for Linux");
@@ -81,7 +81,7 @@ fn bare_targets(sh: &Shell) -> Result<()> {
 }
 
 fn minimum_version(sh: &Shell) -> Result<()> {
-    // Ours is the one of the workspace.
+    // This package inherits the `rust-version` of the workspace.
     let toolchain = env!("CARGO_PKG_RUST_VERSION");
     if !succeeds(cargo_of(sh, toolchain).arg("--version")) {
         let install = format!("rustup toolchain install {toolchain} --profile minimal");

@@ -1,11 +1,11 @@
-//! What must hold of the text of the sources, whatever they do.
+//! Rules for the text of the sources.
 
 use crate::prelude::*;
 
-/// Promises of later work, and tests that do not run; spelled so that this file does not accuse itself.
+/// Promises of later work, and tests that do not run; written so that this file does not match.
 const WORDS: &str = r"(^|[^A-Za-z_])TO[D]O([^A-Za-z_]|$)|todo[!]|unimplemented[!]|#\[[i]gnore";
 
-/// Numbers of requirements in documentation, whose reader has no list to look them up in.
+/// IDs of requirements in documentation, whose readers do not have the list.
 const NUMBERS: &str = r"^ *//[/!].*\b[A-Z]{3}-[0-9]{2}";
 
 pub(crate) fn words(sh: &Shell) -> Result<()> {
@@ -14,21 +14,22 @@ pub(crate) fn words(sh: &Shell) -> Result<()> {
     none(found)
 }
 
-/// What git finds in these files.
+/// The matches of `git grep` in these files.
 fn grep(sh: &Shell, words: &[&str], files: &[&str]) -> Result<Vec<String>> {
     let grep = cmd!(sh, "git grep --untracked {words...} -- {files...}");
     let output = grep.quiet().ignore_status().output()?;
-    // 1 says that there are none; everything above, that git could not look.
+    // Status 1 means no match; a higher one is an error of git.
     let has_looked = output.status.code().is_some_and(|code| code < 2);
     ensure!(has_looked, "`git grep` ended with {}", output.status);
     let found = String::from_utf8(output.stdout)?;
     Ok(found.lines().map(str::to_owned).collect())
 }
 
-/// Where users' code begins: tests, benchmarks and fuzz targets play a foreign producer and need `unsafe` for it.
+/// Code that users see or copy. Tests, benchmarks and fuzz targets are excluded: they act as foreign producers and need `unsafe`
+/// for that.
 const WITH_LINT: [&str; 3] = ["dlpack-core/*src/*.rs", "dlpack-pyo3/src", "examples/*.rs"];
 
-/// The lint `unsafe_code` makes each file give a reason, but for one below a folder whose head has given its own.
+/// The lint `unsafe_code` requires a reason in each file, unless the head of its folder gives one.
 pub(crate) fn unsafe_code(sh: &Shell) -> Result<()> {
     let silent = grep(sh, &["-Le", "unsafe_code"], &WITH_LINT)?;
     let mut found = grep(sh, &["-lEe", "^[^\"/]*unsafe ([{]|impl)"], &WITH_LINT)?;

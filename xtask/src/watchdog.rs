@@ -26,7 +26,7 @@ impl Watchdog {
         Self { stop, thread }
     }
 
-    /// Stops watching, and says whether the step exceeded its limit.
+    /// Stops the watchdog, and returns whether the step exceeded its limit.
     pub(crate) fn stop(self) -> bool {
         drop(self.stop);
         self.thread.join().unwrap_or(false)
@@ -47,7 +47,7 @@ fn watch(step: &str, limit: Duration, stopped: &Receiver<()>) -> bool {
     // Python prints the stacks of its threads at this signal if faulthandler is on, as it is under pytest.
     signal("ABRT", &running);
     let ended = ended_within(GRACE);
-    // What is left has no handler for that signal, or hangs there too.
+    // The remaining processes have no handler for that signal, or hang in it.
     signal("KILL", &descendants(&processes(), id()));
     if !ended && !ended_within(GRACE) {
         println!(
@@ -70,13 +70,13 @@ struct Process {
 
 impl core::fmt::Display for Process {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        // A test may pass a whole program as a word.
+        // A test may pass a whole program as an argument.
         let command: String = self.command.chars().take(300).collect();
         write!(f, "{:>8} {}", self.id, command.replace('\n', "\\n"))
     }
 }
 
-/// All processes of the machine; none where the system does not list them.
+/// All processes of the machine; none if the system does not list them.
 fn processes() -> Vec<Process> {
     if cfg!(target_os = "linux") {
         // `ps` is missing from small images of Linux.
@@ -105,7 +105,8 @@ fn processes() -> Vec<Process> {
         .collect()
 }
 
-/// The parent in a text of `/proc/ID/stat`: the second word after the name, which stands in parentheses and may hold any.
+/// The parent in a text of `/proc/ID/stat`: the second word after the name, which is in parentheses and may contain any
+/// character.
 fn parent_in_stat(stat: &str) -> Option<u32> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(1)?.parse().ok()
@@ -136,11 +137,11 @@ fn descendants(all: &[Process], root: u32) -> Vec<&Process> {
     found
 }
 
-/// Sends a signal to processes; where there are no signals, ends this process and all below it.
+/// Sends a signal to processes; on a system without signals, kills this process and all below it.
 fn signal(name: &str, processes: &[&Process]) {
     if cfg!(windows) {
         let tree = ["/F", "/T", "/PID", &id().to_string()].map(str::to_owned);
-        // It ends this process too; what cannot be ended is left to the system.
+        // It kills this process, too; a process that cannot be killed is left to the system.
         let _ = Command::new("taskkill").args(tree).status();
         exit(1);
     }

@@ -1,4 +1,4 @@
-//! Arrays of others as arguments, for work on a stream of ours, or on the one that is current in their library.
+//! Arrays of other libraries as arguments, for work on our own stream or on their library's current stream.
 #![expect(unsafe_code, reason = "borrows the caller's stream")]
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::device::{failed, gpu};
 use crate::queue::Stream;
 use crate::reading::Reading;
 
-/// Queues a wait of so many nanoseconds, and then the writing of this value all over.
+/// Queues a wait of this many nanoseconds, and then a kernel that writes this value to all elements.
 #[pyfunction]
 #[pyo3(signature = (x, value, stream=None, spin=0))]
 pub(crate) fn fill(
@@ -23,7 +23,7 @@ pub(crate) fn fill(
     let gpu = gpu()?;
     let stream: Arc<CudaStream> = match stream {
         Some(stream) => Arc::clone(&stream.inner),
-        // SAFETY: it is used in this function only.
+        // SAFETY: the stream is used only in this function, whose caller keeps it.
         None => unsafe { x.producer_stream(&gpu.context) }?,
     };
     let mut data = x.on(&stream)?;
@@ -31,7 +31,7 @@ pub(crate) fn fill(
     gpu.kernels.fill(&stream, &mut data, value).map_err(failed)
 }
 
-/// Queues a wait and then a copy, and is done with the array while both may go on.
+/// Queues a wait and then a copy, and releases the array while both may be pending.
 #[pyfunction]
 #[pyo3(signature = (x, stream=None, spin=0))]
 pub(crate) fn read(

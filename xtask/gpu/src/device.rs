@@ -14,14 +14,14 @@ pub(crate) struct Gpu {
     pub(crate) kernels: Kernels,
 }
 
-/// What went wrong, for Python.
+/// The error as a Python exception.
 pub(crate) fn failed(error: DriverError) -> PyErr {
     PyRuntimeError::new_err(format!("{error:?}"))
 }
 
-/// Why no GPU can be used.
+/// The reason why no GPU can be used.
 enum Unusable {
-    /// There is no driver, or no device.
+    /// No driver, or no device.
     Missing(String),
     Failing(String),
 }
@@ -56,7 +56,7 @@ pub(crate) fn describe() -> PyResult<(String, (i32, i32), i32)> {
     let name = gpu.context.name().map_err(failed)?;
     let capability = gpu.context.compute_capability().map_err(failed)?;
     let mut version = 0;
-    // SAFETY: a place for the result.
+    // SAFETY: `version` is writable.
     let code = unsafe { sys::cuDriverGetVersion(&raw mut version) };
     code.result().map_err(failed)?;
     Ok((name, capability, version))

@@ -11,10 +11,10 @@ use crate::device::failed;
 
 struct Held(CudaGraph);
 
-// SAFETY: the driver's calls on graphs may come from any thread, one at a time, which the mutex sees to.
+// SAFETY: the driver's graph functions may be called on any thread, one at a time, which the mutex ensures.
 unsafe impl Send for Held {}
 
-/// Work that can be launched again and again.
+/// A graph that can be launched repeatedly.
 #[pyclass(frozen, module = "dlpack_gpu")]
 pub(crate) struct Graph(Mutex<Held>);
 
@@ -29,7 +29,7 @@ impl Graph {
 
 #[pymethods]
 impl Graph {
-    /// Queues all of it on the stream that it was captured from.
+    /// Launches the graph on the stream from which it was captured.
     fn launch(&self) -> PyResult<()> {
         let graph = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         graph.0.launch().map_err(failed)

@@ -1,4 +1,4 @@
-//! Work for a device: real kernels, or what the fake driver of the tests takes for them.
+//! Work for a device: real kernels, or accesses that the fake driver of the tests records.
 #![expect(
     unsafe_code,
     reason = "starts kernels, and calls a library that is found by name"
@@ -16,7 +16,7 @@ use libloading::Library;
 use pyo3::prelude::*;
 
 const SOURCE: &str = include_str!("kernels.ptx");
-/// Names the fake driver, where the script runs on it.
+/// The variable with the path of the fake driver.
 const VARIABLE: &str = "DLPACK_FAKE_LIBCUDA";
 
 const ONE: LaunchConfig = LaunchConfig {
@@ -24,29 +24,29 @@ const ONE: LaunchConfig = LaunchConfig {
     block_dim: (1, 1, 1),
     shared_mem_bytes: 0,
 };
-/// Enough threads to fill memory as fast as it can be written.
+/// Enough threads to write memory at full speed.
 const MANY: LaunchConfig = LaunchConfig {
     grid_dim: (256, 1, 1),
     block_dim: (256, 1, 1),
     shared_mem_bytes: 0,
 };
 
-/// The control interface of `dlpack-simulator`: its memory is the host's, and its kernels are accesses.
+/// The control interface of `dlpack-simulator`: its memory is host memory, and its kernels are recorded accesses.
 pub(crate) struct Fake {
     kernel: extern "C" fn(c_int, usize, usize, usize, c_int) -> c_int,
     faults: extern "C" fn(*mut u8, usize) -> usize,
 }
 
-/// The fake driver, if that is the one. It has to be opened before cudarc looks for one, which then finds it by name.
+/// The fake driver, if it is used. It must be opened before cudarc looks for a driver, which then finds it by name.
 fn fake() -> Option<&'static Fake> {
     static FAKE: OnceLock<Option<Fake>> = OnceLock::new();
     FAKE.get_or_init(|| {
         let path = std::env::var_os(VARIABLE)?;
-        // SAFETY: who names a library in the environment vouches for what it does when it is loaded.
+        // SAFETY: the environment names the simulator, whose initialisers have no requirements.
         let library = unsafe { Library::new(path) }.ok()?;
-        // SAFETY: the arguments of the simulator's function.
+        // SAFETY: this is the signature of the simulator's function.
         let kernel = *unsafe { library.get(b"sim_kernel") }.ok()?;
-        // SAFETY: as above.
+        // SAFETY: this is the signature of the simulator's function.
         let faults = *unsafe { library.get(b"sim_faults") }.ok()?;
         core::mem::forget(library);
         Some(Fake { kernel, faults })
@@ -54,20 +54,20 @@ fn fake() -> Option<&'static Fake> {
     .as_ref()
 }
 
-/// How many accesses without order the fake driver has seen; nothing on a real one, which sees none.
+/// The number of unordered accesses that the fake driver has seen; `None` on a real driver.
 #[pyfunction]
 pub(crate) fn faults() -> Option<usize> {
     fake().map(|fake| (fake.faults)(core::ptr::null_mut(), 0))
 }
 
-/// Whether there is a driver, by the rules of cudarc, which panics without one.
+/// Whether cudarc finds a driver; it panics without one.
 pub(crate) fn driver_is_here() -> bool {
     fake();
-    // SAFETY: it looks for the library and loads it, as any use of cudarc does.
+    // SAFETY: this loads the library, as any use of cudarc does.
     unsafe { sys::is_culib_present() }
 }
 
-/// What a stream can be given to do.
+/// The kernels for a stream.
 pub(crate) enum Kernels {
     Real {
         spin: CudaFunction,
@@ -86,7 +86,7 @@ impl Kernels {
             spin: module.load_function("spin")?,
             fill: module.load_function("fill")?,
         };
-        // A kernel is loaded when it is first used, and that waits for all others.
+        // The first use of a kernel loads it, which waits for all others.
         let stream = context.default_stream();
         let mut scratch = stream.alloc_zeros::<f32>(1)?;
         kernels.spin(&stream, 0)?;
@@ -95,17 +95,17 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// Keeps a stream busy for so long. A fake one knows no time.
+    /// Keeps a stream busy for this time. The fake driver has no clock.
     pub(crate) fn spin(&self, stream: &CudaStream, nanoseconds: u64) -> Result<(), DriverError> {
         let Self::Real { spin, .. } = self else {
             return Ok(());
         };
         let mut launch = stream.launch_builder(spin);
-        // SAFETY: the argument of `spin`, which touches no memory.
+        // SAFETY: these are the arguments of `spin`, which accesses no memory.
         unsafe { launch.arg(&nanoseconds).launch(ONE) }.map(drop)
     }
 
-    /// Writes `value` all over `data`.
+    /// Queues a kernel that writes `value` to all elements of `data`.
     pub(crate) fn fill(
         &self,
         stream: &CudaStream,
@@ -113,14 +113,14 @@ impl Kernels {
         value: f32,
     ) -> Result<(), DriverError> {
         let len = data.len();
-        // Dropped at the end, when the writing is queued, it makes cudarc remember that.
+        // Its drop, after the kernel is queued, makes cudarc record the write.
         let (address, _written) = data.device_ptr_mut(stream);
         match self {
             Self::Real { fill, .. } => {
                 let count = len as u64;
                 let mut launch = stream.launch_builder(fill);
                 launch.arg(&address).arg(&count).arg(&value);
-                // SAFETY: the arguments of `fill`, and as many elements as it is told.
+                // SAFETY: these are the arguments of `fill`, and `data` has that many elements.
                 unsafe { launch.launch(MANY) }.map(drop)
             }
             Self::Fake(fake) => {
@@ -129,7 +129,7 @@ impl Kernels {
                 let number = stream.cu_stream().addr();
                 let bytes = len * size_of::<f32>();
                 (fake.kernel)(0, number, address, bytes, 1);
-                // SAFETY: memory of the fake driver is the host's; so many elements are there, and are `data`'s alone.
+                // SAFETY: memory of the fake driver is host memory; `data` has that many elements and is borrowed exclusively.
                 unsafe { core::slice::from_raw_parts_mut(start, len) }.fill(value);
                 Ok(())
             }

@@ -1,4 +1,4 @@
-//! Tensors in each kind of memory, which a kernel writes late.
+//! Tensors in each kind of memory, which a slow kernel writes.
 #![expect(unsafe_code, reason = "allocates memory that is written at once")]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::device::{failed, gpu};
 use crate::queue::Stream;
 
-/// Queues a wait and then the writing of `value` to all elements.
+/// Queues a wait and then a kernel that writes `value` to all elements.
 fn spin_write(
     stream: &CudaStream,
     data: &mut impl DevicePtrMut<f32>,
@@ -26,7 +26,7 @@ fn spin_write(
         .map_err(failed)
 }
 
-/// Zeros on the device, all there already.
+/// Zeros on the device, completely written.
 fn zeros(stream: &Arc<CudaStream>, n: usize) -> Result<CudaSlice<f32>, DriverError> {
     let data = stream.alloc_zeros(n)?;
     stream.synchronize()?;
@@ -54,7 +54,7 @@ macro_rules! on_device {
                 Ok(Self { data, on })
             }
 
-            /// Queues a wait of so many nanoseconds, and then the writing of this value all over.
+            /// Queues a wait of this many nanoseconds, and then a kernel that writes this value to all elements.
             fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
                 spin_write(&self.on, &mut self.data, nanoseconds, value)
             }
@@ -63,14 +63,14 @@ macro_rules! on_device {
 }
 
 on_device! {
-    /// Memory of the device, freed behind the consumer's work.
+    /// Device memory that is freed after the consumer's work.
     Prod;
-    /// Freed at once, as other libraries do: what must go wrong, for the tests to mean something.
+    /// Freed without waiting, as by other libraries: the negative control, which must fail.
     #[dlpack(release = "immediate")]
     Immediate;
 }
 
-/// Memory of the host that the device reaches.
+/// Host memory that the device can access.
 #[pyclass(module = "dlpack_gpu")]
 #[derive(DLPack)]
 pub(crate) struct Pinned {
@@ -87,7 +87,7 @@ impl Pinned {
     fn new(stream: &Stream, n: usize) -> PyResult<Self> {
         let on = Arc::clone(&stream.inner);
         let scratch = zeros(&on, n).map_err(failed)?;
-        // SAFETY: it is written below.
+        // SAFETY: the memory is written below, before it is read.
         let data = unsafe {
             on.context()
                 .alloc_pinned_with_flags(n, sys::CU_MEMHOSTALLOC_PORTABLE)
@@ -98,7 +98,7 @@ impl Pinned {
         Ok(Self { data, scratch, on })
     }
 
-    /// As that of `Prod`.
+    /// Queues a wait of this many nanoseconds, and then a write of this value to all elements.
     fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
         spin_write(&self.on, &mut self.scratch, nanoseconds, value)?;
         self.on
@@ -107,7 +107,7 @@ impl Pinned {
     }
 }
 
-/// Memory that wanders between host and device.
+/// Managed memory, which migrates between host and device.
 #[pyclass(module = "dlpack_gpu")]
 #[derive(DLPack)]
 pub(crate) struct Managed {
@@ -122,24 +122,24 @@ impl Managed {
     #[new]
     fn new(stream: &Stream, n: usize) -> PyResult<Self> {
         let on = Arc::clone(&stream.inner);
-        // SAFETY: it is written below.
+        // SAFETY: the memory is written below, before it is read.
         let data = unsafe { on.context().alloc_unified(n, true) };
         let mut data: UnifiedSlice<f32> = data.map_err(failed)?;
         data.as_mut_slice().map_err(failed)?.fill(0.0);
         Ok(Self { data, on })
     }
 
-    /// As that of `Prod`.
+    /// Queues a wait of this many nanoseconds, and then a write of this value to all elements.
     fn spin_write(&mut self, nanoseconds: u64, value: f32) -> PyResult<()> {
         spin_write(&self.on, &mut self.data, nanoseconds, value)
     }
 }
 
-/// Memory of a GPU of AMD, by its address. The script frees it, when no consumer uses it any more.
+/// Memory of an AMD GPU, by its address. The script frees it after all consumers.
 #[pyclass(frozen, module = "dlpack_gpu")]
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: the script passes memory of so many elements, and frees it after its consumers are done.
+    // SAFETY: the script passes memory with that many elements, and frees it after its consumers.
     unsafe(data = core::ptr::with_exposed_provenance::<f32>(self.address), len = self.items),
     device = Device::new(DeviceType::ROCM, 0),
     stream = self.stream
@@ -184,13 +184,13 @@ pub(crate) fn collect_in_background(on: bool) {
     dlpack_pyo3::stream::collect_in_background(on);
 }
 
-/// How many owners are kept since a graph may read their data.
+/// The number of owners that are kept because a graph may read their data.
 #[pyfunction]
 pub(crate) fn captured() -> usize {
     dlpack_pyo3::stream::captured()
 }
 
-/// Drops the owners whose consumers are done; how many still wait.
+/// Drops the owners whose consumers are done; returns how many still wait.
 #[pyfunction]
 pub(crate) fn collect() -> usize {
     dlpack_pyo3::stream::collect()
@@ -199,6 +199,6 @@ pub(crate) fn collect() -> usize {
 /// Frees what was read in captures. No graph that reads it may be launched any more.
 #[pyfunction]
 pub(crate) fn release_captured() {
-    // SAFETY: the script says so.
+    // SAFETY: the script launches no graph afterwards.
     unsafe { dlpack_pyo3::stream::release_captured() };
 }

@@ -1,4 +1,4 @@
-//! A stream, as a class: of producers, and of a consumer that is done with a tensor as soon as its work is queued.
+//! A stream, as a class: of producers, and of a consumer that releases a tensor as soon as its work is queued.
 #![expect(unsafe_code, reason = "calls the driver with memory at addresses")]
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub(crate) struct Stream {
 
 #[pymethods]
 impl Stream {
-    /// A stream of one of these kinds: `nonblocking`, `blocking`, `default`, `per-thread`; or one that is somebody
-    /// else's, by its handle.
+    /// A stream of one of these kinds: `nonblocking`, `blocking`, `default`, `per-thread`; or a stream of other code, by its
+    /// handle.
     #[new]
     #[pyo3(signature = (kind, handle=None))]
     fn new(kind: &str, handle: Option<usize>) -> PyResult<Self> {
@@ -30,18 +30,18 @@ impl Stream {
         let inner = match (kind, handle) {
             ("nonblocking", None) => context.new_stream().map_err(failed)?,
             ("blocking", None) => {
-                // From here on the context keeps account of who reads and writes, as it does for its own streams.
+                // From now on cudarc tracks readers and writers, as for its own streams.
                 context.new_stream().map_err(failed)?;
                 let handle =
                     result::stream::create(result::stream::StreamKind::Default).map_err(failed)?;
-                // SAFETY: a stream of this context, which is never destroyed; there are few.
+                // SAFETY: the stream belongs to this context and is never destroyed; there are few.
                 unsafe { context.wrap_borrowed_stream(handle) }
             }
             ("default", None) => context.default_stream(),
             ("per-thread", None) => context.per_thread_stream(),
             ("borrowed", Some(handle)) => {
                 let handle = core::ptr::without_provenance_mut(handle);
-                // SAFETY: the script keeps the stream for as long as this object.
+                // SAFETY: the script keeps the stream as long as this object.
                 unsafe { context.wrap_borrowed_stream(handle) }
             }
             _ => return Err(PyValueError::new_err(format!("no kind of stream: {kind}"))),
@@ -53,13 +53,13 @@ impl Stream {
         Ok(Self { inner, number })
     }
 
-    /// The number that `__dlpack__` takes for it.
+    /// The number of the stream for `__dlpack__`.
     #[getter]
     fn raw(&self) -> usize {
         self.number
     }
 
-    /// Keeps it busy for so long.
+    /// Keeps the stream busy for this time.
     fn spin(&self, nanoseconds: u64) -> PyResult<()> {
         gpu()?
             .kernels
@@ -67,10 +67,10 @@ impl Stream {
             .map_err(failed)
     }
 
-    /// Whether all its work is done.
+    /// Whether all work of the stream is done.
     fn idle(&self) -> PyResult<bool> {
         self.inner.context().bind_to_thread().map_err(failed)?;
-        // SAFETY: a stream that lives.
+        // SAFETY: the stream is live.
         let code = unsafe { sys::cuStreamQuery(self.inner.cu_stream()) };
         match code {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -78,27 +78,26 @@ impl Stream {
         }
     }
 
-    /// Waits for all its work.
+    /// Waits for all work of the stream.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.synchronize()).map_err(failed)
     }
 
-    /// Allocates so many elements in its order, writes this byte all over them, and frees them. Gives their address.
+    /// Allocates this many elements in stream order, writes this byte to all of them, and frees them. Returns their address.
     fn churn(&self, n: usize, byte: u8) -> PyResult<u64> {
         self.inner.context().bind_to_thread().map_err(failed)?;
         let stream = self.inner.cu_stream();
         let bytes = n * size_of::<f32>();
-        // SAFETY: a stream that lives; nobody reads the memory before it is written.
+        // SAFETY: the stream is live; the memory is not read before it is written.
         let address = unsafe { result::malloc_async(stream, bytes) }.map_err(failed)?;
-        // SAFETY: so many bytes are there.
+        // SAFETY: the allocation has this many bytes.
         unsafe { result::memset_d8_async(address, byte, bytes, stream) }.map_err(failed)?;
-        // SAFETY: nobody else knows of it.
+        // SAFETY: no other code has the address.
         unsafe { result::free_async(address, stream) }.map_err(failed)?;
         Ok(address)
     }
 
-    /// Queues a copy of what a tensor holds, and is done with the tensor, while the copy may have to wait for long.
-    /// With `keep` the result holds on to it.
+    /// Queues a copy of a tensor, and releases the tensor while the copy may be pending. With `keep` the result keeps the tensor.
     #[pyo3(signature = (object, keep=false))]
     fn read(&self, object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Reading> {
         let tensor = from_dlpack(object)?;
@@ -111,7 +110,7 @@ impl Stream {
         })
     }
 
-    /// Begins a capture, in the mode `global`, `thread` or `relaxed`.
+    /// Begins a capture in the mode `global`, `thread` or `relaxed`.
     fn begin_capture(&self, mode: &str) -> PyResult<()> {
         use sys::CUstreamCaptureMode as Mode;
         let mode = match mode {
@@ -123,7 +122,7 @@ impl Stream {
         self.inner.begin_capture(mode).map_err(failed)
     }
 
-    /// Ends it: what was queued meanwhile.
+    /// Ends the capture, and returns its graph.
     fn end_capture(&self) -> PyResult<Graph> {
         Graph::end(&self.inner)
     }

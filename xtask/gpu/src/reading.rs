@@ -1,5 +1,5 @@
-//! What a consumer's copy found in a tensor.
-#![expect(unsafe_code, reason = "has the driver copy to an address")]
+//! The values of a consumer's copy of a tensor.
+#![expect(unsafe_code, reason = "lets the driver copy to an address")]
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::device::failed;
 
-/// A copy that was queued, and may be made later.
+/// A queued copy.
 #[pyclass(frozen, module = "dlpack_gpu")]
 pub(crate) struct Reading {
     stream: Arc<CudaStream>,
@@ -23,7 +23,7 @@ impl Reading {
     pub(crate) fn queue(stream: &Arc<CudaStream>, address: usize, bytes: usize) -> PyResult<Self> {
         let len = bytes / size_of::<f32>();
         let (copy, target) = relaxed(|| {
-            // SAFETY: it is written before it is read: by the copy, which `values` waits for.
+            // SAFETY: the memory is written before it is read, by the copy, for which `values` waits.
             let mut copy = unsafe {
                 stream
                     .context()
@@ -33,7 +33,7 @@ impl Reading {
             Ok((copy, target))
         })
         .map_err(failed)?;
-        // SAFETY: both sides have so many bytes. The consumer's memory lives until `drop` has waited.
+        // SAFETY: both sides have this many bytes, and the consumer's memory lives until `drop` has waited.
         let code = unsafe {
             sys::cuMemcpyDtoHAsync_v2(target.cast(), address as u64, bytes, stream.cu_stream())
         };
@@ -52,21 +52,21 @@ impl Reading {
     }
 }
 
-/// Does what a capture forbids to everybody who has not said that it is none of its business.
+/// Makes calls that a capture of another stream forbids to threads without the mode `relaxed`.
 fn relaxed<T>(work: impl FnOnce() -> Result<T, DriverError>) -> Result<T, DriverError> {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-    // SAFETY: a mode, which is exchanged for the one before.
+    // SAFETY: `mode` is a valid mode, and is replaced by the previous one.
     let code = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
     code.result()?;
     let done = work();
-    // SAFETY: the mode of before.
+    // SAFETY: `mode` is the previous mode.
     let code = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
     code.result().and(done)
 }
 
 #[pymethods]
 impl Reading {
-    /// Drops the tensor, while the copy may not be made yet.
+    /// Drops the tensor, while the copy may be pending.
     fn let_go(&self) {
         let tensor = self
             .tensor
@@ -76,7 +76,7 @@ impl Reading {
         drop(tensor);
     }
 
-    /// The smallest and the largest element, when the stream is done.
+    /// The smallest and the largest element, after the stream is done.
     fn values(&self, py: Python<'_>) -> PyResult<(f32, f32)> {
         py.detach(|| self.stream.synchronize()).map_err(failed)?;
         self.done.store(true, Ordering::Relaxed);
@@ -91,11 +91,11 @@ impl Reading {
 impl Drop for Reading {
     fn drop(&mut self) {
         if self.done.load(Ordering::Relaxed) {
-            // To wait again would order what the script leaves without order.
+            // Another wait would order what the script leaves unordered.
             return;
         }
-        // The copy may still be under way. Nobody is there to hear of a failure.
-        // SAFETY: a stream that lives.
+        // The copy may still be pending. There is no caller to which a failure could be reported.
+        // SAFETY: the stream is live.
         let _ = unsafe { result::stream::synchronize(self.stream.cu_stream()) };
     }
 }

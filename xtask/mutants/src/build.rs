@@ -1,4 +1,4 @@
-//! Builds a package with all its bugs behind switches, and finds those that do not compile.
+//! Builds a package with all its bugs behind switches, and finds the bugs that do not compile.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -15,17 +15,17 @@ use crate::plant::{Mode, Part, plant};
 #[derive(Clone)]
 pub struct Tree {
     pub root: PathBuf,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     pub target: PathBuf,
     pub package: String,
-    /// What cargo is told so that it compiles the package as the tests want it.
+    /// The arguments with which cargo compiles the package as for its tests.
     pub words: Vec<String>,
 }
 
 const SWITCH: &str = include_str!("planted.rs");
-/// Why a bug has no form behind a switch.
+/// The reason why a bug cannot have a switch.
 pub const CONSTANT: &str = "no switch can be there";
-/// What the switch needs of the compiler.
+/// The compiler features that the switch needs.
 const FEATURES: &str =
     "#![feature(core_intrinsics, const_eval_select)]#![allow(internal_features)]";
 
@@ -33,7 +33,7 @@ const FEATURES: &str =
 pub type Sources = HashMap<String, String>;
 type Parts = HashMap<String, Vec<Part>>;
 
-/// A package that was written with bugs.
+/// A package whose sources were written with bugs.
 #[derive(Default)]
 struct Written {
     parts: Parts,
@@ -41,7 +41,7 @@ struct Written {
     places: BTreeMap<usize, usize>,
 }
 
-/// What was planted.
+/// The result of planting.
 pub struct Garden {
     /// Each bug that compiles, with the number that its place records.
     pub places: BTreeMap<usize, usize>,
@@ -50,8 +50,8 @@ pub struct Garden {
 }
 
 impl Tree {
-    /// Copies the files that git knows of the workspace. A file that is the same stays as it is, so cargo does not build it again.
-    /// The sources of the package are left out if a build has written them with bugs: [`plant`](Self::plant) writes these.
+    /// Copies the files of the workspace that git tracks. An unchanged file is not written, so that cargo does not rebuild it.
+    /// The sources of the package are excluded if a build has written them with bugs: [`plant`](Self::plant) writes these.
     pub fn copy(&self, from: &Path) -> Result<()> {
         let mut list = Command::new("git");
         list.args([
@@ -69,7 +69,7 @@ impl Tree {
         for path in &paths {
             let (old, new) = (from.join(path), self.root.join(path));
             let is_planted = has_bugs && path.starts_with(&sources) && new.exists();
-            // What was removed and is not committed yet is listed all the same.
+            // `git ls-files` also lists files that were removed and not committed.
             if !old.is_file() || is_planted {
                 continue;
             }
@@ -96,7 +96,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Where the tests write.
+    /// The folder for output of the tests.
     pub fn scratch(&self) -> PathBuf {
         self.target.join("tests")
     }
@@ -118,13 +118,13 @@ impl Tree {
         let mut cargo = Command::new("cargo");
         cargo.args(words).args(&self.words).current_dir(&self.root);
         cargo.env("CARGO_TARGET_DIR", &self.target);
-        // The switch can be asked in a `const fn`, which takes a feature of the compiler.
+        // The switch can be called in a `const fn`, which requires a compiler feature.
         cargo.env("RUSTC_BOOTSTRAP", self.package.replace('-', "_"));
         cargo.env("RUSTFLAGS", "--cap-lints=warn -Awarnings");
         cargo
     }
 
-    /// Writes the package with these bugs, and says where they are.
+    /// Writes the package with these bugs, and returns their places.
     fn write(
         &self,
         sources: &Sources,
@@ -168,7 +168,8 @@ impl Tree {
         fs::write(&path, text).with_context(|| file.to_owned())
     }
 
-    /// Plants all bugs that compile behind a switch, and gives the others; `unfit` are those that did not in an earlier run.
+    /// Plants all bugs that compile behind a switch, and returns the others; `unfit` are those that did not compile in an earlier
+    /// run.
     pub fn plant(
         &self,
         sources: &Sources,
@@ -183,7 +184,7 @@ impl Tree {
                 which.remove(&index);
                 unfit.insert(index, CONSTANT.to_owned());
             }
-            // A check is quick, and finds nearly all errors.
+            // A check is fast, and finds nearly all errors.
             let mut errors = self.errors("check")?;
             if errors.is_empty() {
                 errors = self.errors("build")?;
@@ -203,7 +204,7 @@ impl Tree {
             for error in &errors {
                 let mut about = error.about(&written.parts);
                 if about.is_empty() {
-                    // As where a `match` has too few arms left, or a type is found out elsewhere.
+                    // For example if a `match` has too few arms left, or a type is inferred elsewhere.
                     about = error.near(sources, all, &which);
                 }
                 for index in about {
@@ -221,7 +222,7 @@ impl Tree {
         bail!("after 40 builds there are errors still")
     }
 
-    /// Those of these bugs whose place is compiled at all: an error is put there instead.
+    /// The bugs whose place is compiled at all: each gets an error instead of a switch, to find out.
     pub fn compiled(
         &self,
         sources: &Sources,
@@ -236,7 +237,7 @@ impl Tree {
             .collect())
     }
 
-    /// Plants one bug without a switch beside those that were planted with one; whether it compiles.
+    /// Plants one bug without a switch next to those with one. Returns whether it compiles.
     pub fn plant_alone(
         &self,
         sources: &Sources,
@@ -273,7 +274,7 @@ impl Tree {
     }
 }
 
-/// The files below a folder whose names end so, sorted.
+/// The files below a folder whose names end with one of these, sorted.
 pub fn texts(folder: &Path, ends: &[&str]) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -294,9 +295,9 @@ pub fn texts(folder: &Path, ends: &[&str]) -> Result<Vec<(PathBuf, String)>> {
 /// An error of the compiler.
 struct Fault {
     text: String,
-    /// Where it is: file, and bytes in it.
+    /// Its locations: file, and byte range.
     places: Vec<(String, usize, usize)>,
-    /// The lines of these places. A changed file has the lines of its original.
+    /// The lines of these locations. A changed file has the same lines as its original.
     lines: Vec<(String, usize)>,
 }
 
@@ -305,7 +306,7 @@ impl Fault {
         let (mut places, mut lines) = (Vec::new(), Vec::new());
         for span in message["spans"].as_array()? {
             let mut span = Some(span);
-            // A macro's error is where the macro is used.
+            // The location of a macro's error is the use of the macro.
             while let Some(here) = span.filter(|span| span.is_object()) {
                 let number = |name: &str| usize::try_from(here[name].as_u64()?).ok();
                 let file = here["file_name"].as_str()?.to_owned();
@@ -323,8 +324,7 @@ impl Fault {
         })
     }
 
-    /// The bugs that may be at fault for an error outside of all parts: the arms that are left out at most ten lines away, or
-    /// else what is nearest.
+    /// The bugs that may cause an error outside of all parts: omitted arms at most ten lines away, or else the nearest bug.
     fn near(&self, sources: &Sources, all: &[Mutant], which: &BTreeSet<usize>) -> Vec<usize> {
         let distance = |index: usize| {
             let mutant = &all[index];
@@ -346,7 +346,7 @@ impl Fault {
         }
     }
 
-    /// The bugs in whose smallest part it is.
+    /// The bugs whose smallest part contains the error.
     fn about(&self, parts: &Parts) -> Vec<usize> {
         let found = self.places.iter().find_map(|(file, start, end)| {
             let around = parts.get(file)?.iter();

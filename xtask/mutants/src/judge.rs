@@ -1,4 +1,4 @@
-//! The tests: which there are, which places each reaches, and whether one of them notices a bug.
+//! Finds the tests, the places that each reaches, and whether one of them notices a bug.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -13,22 +13,22 @@ use anyhow::{Context as _, Result, ensure};
 use crate::server::{Request, Server};
 use crate::watch::{Watch, end_group};
 
-/// One test, as it ran without a bug.
+/// A test, with the results of a run without a bug.
 #[derive(Clone, Debug)]
 pub struct Test {
     pub name: String,
-    /// The file or the program that has it, which runs as one process.
+    /// The file or program with the test, which runs as one process.
     pub group: usize,
     pub seconds: f64,
     /// The places that it reaches.
     pub reached: BTreeSet<usize>,
 }
 
-/// What all tests did without a bug.
+/// The results of all tests without a bug.
 #[derive(Default)]
 pub struct Measured {
     pub tests: Vec<Test>,
-    /// The places that are reached before the first test begins. Bugs there need processes that start with them.
+    /// The places that are reached before the first test begins. A bug there needs processes that start with it.
     pub at_import: BTreeSet<usize>,
 }
 
@@ -47,10 +47,10 @@ pub struct Judge {
     pub runner: Runner,
     /// Test files, or test programs with the folder in which each starts.
     pub groups: Vec<(PathBuf, PathBuf)>,
-    /// For what the tests write.
+    /// The folder for output of the tests.
     pub scratch: PathBuf,
     pub jobs: usize,
-    /// Of each worker the process that forks for each bug.
+    /// For each worker, the process that forks for each bug.
     pub servers: Mutex<HashMap<usize, Server>>,
 }
 
@@ -60,12 +60,12 @@ const UNLIMITED: &str = "unlimited";
 /// How a process of tests ended.
 enum End {
     Passed,
-    /// A test failed, or all of it crashed or hung.
+    /// A test failed, or the process crashed or hung.
     Failed(String),
 }
 
 impl Judge {
-    /// Runs every test without a bug. A test that fails then judges nothing.
+    /// Runs every test without a bug. A test that fails then is not used.
     pub fn measure(&self) -> Result<Measured> {
         let mut measured = match &self.runner {
             Runner::Pytest { .. } => self.measure_files()?,
@@ -117,7 +117,7 @@ impl Judge {
                 Ok(())
             },
         )?;
-        // From now on with bugs.
+        // The servers that record are stopped; later ones run with bugs.
         self.servers.lock().expect("no panic").clear();
         let mut measured = Measured::default();
         for worker in 0..self.jobs {
@@ -130,7 +130,7 @@ impl Judge {
         Ok(measured)
     }
 
-    /// Reads what the plugin and the switches have recorded.
+    /// Reads the record of the plugin and the switches.
     fn read_record(&self, text: &str, measured: &mut Measured) -> Result<()> {
         let mut reached = BTreeSet::new();
         let mut is_at_import = true;
@@ -230,7 +230,7 @@ impl Judge {
         }
     }
 
-    /// Starts a process that collects all tests; with `record`, its children record there which places they reach.
+    /// Starts a process that collects all tests. With `record`, its children record there which places they reach.
     fn start_server(&self, worker: usize, record: Option<&Path>) -> Result<Server> {
         let mut command = self.command(0, UNLIMITED);
         command.args(self.groups[1..].iter().map(|group| &group.0));
@@ -272,9 +272,9 @@ impl Judge {
         })
     }
 
-    /// Whether one of these tests notices the bug with this number; `worker` is which of those that run beside each other.
+    /// Whether one of these tests notices the bug with this number; `worker` is the number of the concurrent job.
     ///
-    /// `from_start`: the bug is there when the process starts, not only in a fork of one without it.
+    /// `from_start`: the bug is active when the process starts, not only in a fork of one without it.
     pub fn notices(
         &self,
         number: usize,
@@ -282,7 +282,7 @@ impl Judge {
         from_start: bool,
         worker: usize,
     ) -> Result<Option<String>> {
-        // The quick ones first: most bugs are noticed by nearly any test that reaches them.
+        // The fast ones first, because most bugs are noticed by nearly any test that reaches them.
         let (mut begin, mut most) = (0, 0.5);
         while begin < tests.len() {
             let (mut end, mut seconds) = (begin, 0.0);
@@ -360,7 +360,7 @@ impl Judge {
         Ok(None)
     }
 
-    /// Runs a process of tests, and ends it and all that it started if it takes too long or does nothing.
+    /// Runs a process of tests, and kills it with all its descendants if it takes too long or is idle.
     fn run(&self, mut command: Command, log: &str, limit: Duration) -> Result<End> {
         let path = self.scratch.join(log);
         let file = fs::File::create(&path)?;
@@ -382,13 +382,13 @@ impl Judge {
                 break None;
             }
         };
-        // The process group is our own child's; whatever is left of it ends.
+        // The process group belongs to our own child; its remaining processes are killed.
         end_group(child.id());
         let Some(status) = status else {
             child.wait()?;
             return Ok(End::Failed("too long".to_owned()));
         };
-        // 5: pytest had no test to run.
+        // Status 5: pytest had no test to run.
         ensure!(status.code() != Some(5), "pytest found none of the tests");
         if status.success() {
             return Ok(End::Passed);
@@ -399,7 +399,7 @@ impl Judge {
     }
 }
 
-/// A command that a signal ends after so many seconds of processor time. A loop without an end is found by that, also on a busy machine.
+/// A command that a signal ends after this many seconds of CPU time, so that an endless loop is found also on a busy machine.
 fn limited(program: &Path, processor_seconds: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -t \"$0\"; exec \"$@\"", processor_seconds]);
@@ -423,7 +423,7 @@ fn failed(log: &Path) -> Option<String> {
     })
 }
 
-/// Does something for each, on so many threads.
+/// Calls `body` for each item, on this many threads.
 pub fn in_parallel<T: Send>(
     jobs: usize,
     work: Vec<T>,
@@ -447,10 +447,10 @@ pub fn in_parallel<T: Send>(
     })
 }
 
-/// For how many seconds tests are run that do not reach a bug themselves.
+/// The time in seconds for tests that do not reach a bug themselves.
 const OTHERS: f64 = 10.0;
 
-/// The tests that reach a place, then others in the processes of these; the quick ones first.
+/// The tests that reach a place, then other tests of their processes; the fast ones first.
 pub fn who_reaches<'a>(
     tests: &'a [Test],
     by_place: &HashMap<usize, Vec<usize>>,
@@ -466,7 +466,7 @@ pub fn who_reaches<'a>(
     };
     let mut chosen = by_seconds(direct.iter().map(|&test| &tests[test]).collect());
     if of_process {
-        // What is done once in a process is reached by the first test that needs it, and concerns the others as well.
+        // Code that runs once in a process is reached by the first test that needs it, and affects the others, too.
         let groups: BTreeSet<_> = chosen.iter().map(|test| test.group).collect();
         let others = tests
             .iter()

@@ -1,4 +1,4 @@
-//! Which bugs there are: those that cargo-mutants lists, and those that are written down in `by-hand.txt`.
+//! Lists the bugs: those of cargo-mutants, and those of `by-hand.txt`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,22 +10,22 @@ use serde_json::Value;
 
 use crate::build::texts;
 
-/// What a bug does to the source.
+/// The change of a bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The body of a function gives a fixed value.
+    /// The body of a function returns a fixed value.
     Body,
-    /// A binary or unary operator is another one, or is left out.
+    /// A binary or unary operator is replaced or omitted.
     Operator,
-    /// An arm of a `match` is left out.
+    /// An arm of a `match` is omitted.
     Arm,
     /// The guard of an arm has a fixed value.
     Guard,
     /// A field of a struct expression keeps the value of the base.
     Field,
-    /// An expression is another one: from `by-hand.txt`.
+    /// An expression is replaced: from `by-hand.txt`.
     ByHand,
-    /// Any text is another one, in a build of its own: from `by-hand.txt`.
+    /// Any text is replaced, in a separate build: from `by-hand.txt`.
     Text,
 }
 
@@ -33,15 +33,15 @@ pub enum Kind {
 pub struct Mutant {
     /// The file, from the root of the workspace.
     pub file: String,
-    /// What names it in every run: the file, the function, and what is done.
+    /// Its name in every run: the file, the function, and the change.
     pub key: String,
-    /// Where in the file, in bytes.
+    /// Its byte range in the file.
     pub start: usize,
     pub end: usize,
     pub kind: Kind,
-    /// What stands there instead.
+    /// The new text.
     pub replacement: String,
-    /// Stands for the text of the function: a verdict holds while that is the same.
+    /// A hash of the function's text: a verdict is valid while it is the same.
     pub stamp: u64,
 }
 
@@ -61,8 +61,7 @@ pub fn mutants(program: &Path, tree: &Path, package: &str, by_hand: &str) -> Res
     Ok(mutants)
 }
 
-/// cargo-mutants passes over every `unsafe fn`, and does not know what a `PyResult` is: it is shown a source without these
-/// words.
+/// cargo-mutants ignores every `unsafe fn`, and does not know `PyResult`, so it gets a source without these words.
 fn listed(program: &Path, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
     let texts: HashMap<_, _> = texts(&tree.join(package).join("src"), &["rs"])?
         .into_iter()
@@ -104,7 +103,7 @@ fn listed(program: &Path, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
             }
         };
         let name = text_of(&mutant["name"])?;
-        // "file:line:column: what is done in which function"
+        // "file:line:column: change and function"
         let what = name.split_once(": ").map_or(&*name, |(_, what)| what);
         let (start, end) = range(source, &mutant["span"])?;
         let function = range(source, &mutant["function"]["span"]);
@@ -124,7 +123,7 @@ fn listed(program: &Path, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// The names of `std` in a bug with their paths: a crate without `std` has them under no other.
+/// Replaces the names of `std` in a bug by paths, which a crate without `std` needs.
 fn with_paths(replacement: &str) -> String {
     let paths = [
         ("vec![", "vec!["),
@@ -156,7 +155,7 @@ fn with_paths(replacement: &str) -> String {
     text
 }
 
-/// Tells bugs apart that have the same description, such as two operators of one function.
+/// Distinguishes bugs with the same description, such as two operators of one function.
 fn number_equal_keys(mutants: &mut [Mutant]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for mutant in mutants {
@@ -175,7 +174,7 @@ fn text_of(value: &Value) -> Result<String> {
         .to_owned())
 }
 
-/// Lines and columns, both counted from 1, in bytes.
+/// Converts lines and columns, both counted from 1, to bytes.
 fn range(source: &str, span: &Value) -> Result<(usize, usize)> {
     let place = |end: &str| -> Result<usize> {
         let number = |name: &str| -> Result<usize> {
@@ -193,7 +192,7 @@ fn range(source: &str, span: &Value) -> Result<(usize, usize)> {
     Ok((place("start")?, place("end")?))
 }
 
-/// The same text, as long, for cargo-mutants.
+/// The text for cargo-mutants, with the same length.
 fn simplified(text: &str) -> String {
     let known = [
         ("unsafe fn", "       fn"),
@@ -205,7 +204,7 @@ fn simplified(text: &str) -> String {
         .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// The bugs of `by-hand.txt` in a package; see its head.
+/// The bugs of a package in `by-hand.txt`, whose head describes them.
 fn written(by_hand: &str, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
     let (mut file, mut source, mut from, mut original) = ("", String::new(), 0, "");
@@ -250,7 +249,7 @@ fn written(by_hand: &str, tree: &Path, package: &str) -> Result<Vec<Mutant>> {
     Ok(mutants)
 }
 
-/// FNV-1a, which is the same with every compiler.
+/// FNV-1a, which does not depend on the compiler.
 pub fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

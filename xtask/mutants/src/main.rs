@@ -1,6 +1,6 @@
 //! Plants the bugs of a package behind run-time switches, in a copy of the workspace, and runs the tests for each.
 //!
-//! `cargo xtask mutants` starts this program, and says there how it is used.
+//! `cargo xtask mutants` runs this program; its help describes the usage.
 //!
 //! | file | job |
 //! |---|---|
@@ -40,17 +40,17 @@ const BY_HAND: &str = include_str!("../by-hand.txt");
 struct Options {
     /// Only bugs whose line in `bugs.tsv` contains this.
     bug: String,
-    /// Also bugs that are known to be alive.
+    /// Also bugs whose verdict is alive.
     again: bool,
-    /// Without the test files whose names contain one of these.
+    /// Excludes test files whose names contain one of these.
     without: Vec<String>,
-    /// Tests of so many seconds are enough for a bug.
+    /// The limit in seconds of the tests for a bug.
     seconds: f64,
-    /// How many bugs are tried at the same time.
+    /// The number of bugs that are tried at the same time.
     jobs: usize,
-    /// No bug is tried any more then.
+    /// No bug is started after this time.
     end: Instant,
-    /// Nothing is run.
+    /// Only prints the table.
     table: bool,
 }
 
@@ -90,7 +90,7 @@ fn main() -> Result<()> {
     if !session.options.table {
         session.run()?;
     }
-    // Also after a run that was interrupted: `--table` then records what it found.
+    // Also after a run that was interrupted, whose results `--table` then records.
     session.outcomes.write_record(&session.mutants)?;
     let table = session.table()?;
     fs::write(session.tree.root.with_file_name("table.md"), &table)?;
@@ -98,7 +98,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What `cargo xtask mutants` says.
+/// A variable that `cargo xtask mutants` sets.
 fn variable(name: &str) -> Result<String> {
     std::env::var(name).with_context(|| format!("{name} is not set; start `cargo xtask mutants`"))
 }
@@ -115,7 +115,7 @@ impl Session {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
         };
         let root = PathBuf::from(variable("MUTANTS_ROOT")?);
-        // The bugs are listed in a copy without any.
+        // The bugs are listed in a copy without bugs.
         let original = Tree {
             root: folder.join("original"),
             ..tree.clone()
@@ -127,7 +127,7 @@ impl Session {
         let sources = original.sources()?;
         let program = PathBuf::from(variable("MUTANTS_PROGRAM")?);
         let mutants = mutants(&program, &original.root, &package, BY_HAND)?;
-        // Who wants to look at a bug sets PLANTED to its number and runs a test.
+        // To inspect a bug, set PLANTED to its number and run a test.
         let line = |(index, mutant): (usize, &Mutant)| {
             format!("{}\t{}\n", plant::number(index), mutant.key)
         };
@@ -152,7 +152,7 @@ impl Session {
         self.mutants[index].key.contains(&self.options.bug)
     }
 
-    /// Whether all tests are run that may notice a bug.
+    /// Whether all tests run that may notice a bug.
     fn is_whole(&self) -> bool {
         self.options.without.is_empty() && self.options.seconds.is_infinite()
     }
@@ -177,7 +177,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notes which bugs do not compile, and which of them may do so without a switch.
+    /// Records which bugs do not compile, and which of them may compile without a switch.
     fn remember_unfit(&self, garden: &Garden) -> Result<()> {
         for (&index, why) in &garden.unfit {
             let may_compile = why == CONSTANT || !TYPES.iter().any(|code| why.starts_with(code));
@@ -195,7 +195,7 @@ impl Session {
         Ok(())
     }
 
-    /// The tests, but for those that are left out.
+    /// The tests, without the excluded ones.
     fn judge(&self) -> Result<Judge> {
         fs::create_dir_all(self.tree.scratch())?;
         let mut judge = tests::judge(&self.target, &self.tree, self.options.jobs)?;
@@ -206,7 +206,7 @@ impl Session {
         Ok(judge)
     }
 
-    /// Runs the bugs that tests reach, after it has noted those that none reaches.
+    /// Runs the bugs that tests reach, after those that no test reaches are recorded.
     fn run_reached(&self, garden: &Garden, judge: &Judge, measured: &Measured) -> Result<()> {
         let tests = &measured.tests;
         let mut by_place: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -227,8 +227,8 @@ impl Session {
         let (mut work, unreached): (Vec<_>, Vec<_>) = open
             .filter(is_open)
             .partition(|index| by_place.contains_key(&garden.places[index]));
-        // Files with `unsafe` code first, in each half what is cheap, and last what takes long: an interrupted run has then judged
-        // most bugs. Most of them are noticed by one of the first tests.
+        // Files with `unsafe` code first, in each half the fast ones, and the slow ones last, so that an interrupted run has
+        // judged most bugs. Most of them are noticed by one of the first tests.
         let rank = |index: &usize| {
             let reaching = &by_place[&garden.places[index]];
             let mut seconds: Vec<f64> = reaching.iter().map(|&test| tests[test].seconds).collect();
@@ -274,7 +274,7 @@ impl Session {
                     clock.elapsed(),
                     mutant.key
                 );
-                // Tests that are left out might notice what the others do not.
+                // Excluded tests might notice a bug that the others do not.
                 if verdict == Verdict::Alive && !self.is_whole() {
                     return Ok(());
                 }
@@ -283,12 +283,12 @@ impl Session {
         )
     }
 
-    /// Tells what is compiled and not tested from what is not compiled, as for another system.
+    /// Distinguishes compiled code without tests from code that is not compiled, such as that for another system.
     fn look_for_unreached(&self, unreached: &BTreeSet<usize>) -> Result<()> {
         if unreached.is_empty() {
             return Ok(());
         }
-        // In a copy of its own: cargo would build the tests again if the sources with switches changed.
+        // In a separate copy, because cargo would rebuild the tests if the sources with switches changed.
         let broken = Tree {
             root: self.tree.root.with_file_name("broken"),
             ..self.tree.clone()
@@ -309,7 +309,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs the bugs that only compile without a switch, one build for each. Which tests reach them is not known.
+    /// Runs the bugs that only compile without a switch, one build for each. It is unknown which tests reach them.
     fn run_alone(&self, garden: &Garden, judge: &Judge, tests: &[Test]) -> Result<()> {
         let is_pending = |index: &usize| {
             let known = self.outcomes.of(&self.mutants[*index]);
@@ -354,12 +354,11 @@ impl Session {
     }
 }
 
-/// A bug takes long if the first of the tests that reach it, so many, take so many seconds.
+/// A bug is slow if the first of the tests that reach it, this many, take this many seconds.
 const FIRST: usize = 8;
 const LONG: f64 = 2.0;
 
-/// Errors of a value that has another type, lacks a trait or is not there, and of a `match` with too few arms: these are the
-/// same without a switch.
+/// Errors about the type of a value, a missing trait or name, and a `match` with too few arms: they also occur without a switch.
 const TYPES: [&str; 15] = [
     "E0004", "E0061", "E0271", "E0277", "E0282", "E0283", "E0308", "E0369", "E0425", "E0432",
     "E0433", "E0599", "E0600", "E0614", "E0624",

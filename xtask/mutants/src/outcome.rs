@@ -1,6 +1,6 @@
-//! What became of each bug, kept in a file to which each verdict is appended: a run goes on where the last one stopped.
+//! The verdict for each bug, in a file to which each verdict is appended, so that a run continues where the last one stopped.
 //!
-//! The bugs that a test noticed are also listed in the repository, so that a run on another machine goes on as well.
+//! The bugs that a test noticed are also listed in the repository, so that a run on another machine continues, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -23,7 +23,7 @@ pub enum Verdict {
     Unreached,
     /// Does not compile, or its place is not compiled with these features on this target.
     Uncompiled,
-    /// Compiles by itself only, and was not run.
+    /// Compiles only without a switch, and was not run.
     Pending,
 }
 
@@ -50,7 +50,7 @@ struct Known {
     why: String,
 }
 
-/// Stands for a bug and the text of its function.
+/// A hash of a bug and the text of its function.
 fn fingerprint(mutant: &Mutant) -> String {
     format!("{:016x}", hash(&format!("{} {}", mutant.stamp, mutant.key)))
 }
@@ -109,8 +109,8 @@ impl Outcomes {
         })
     }
 
-    /// Writes the list in the repository, without bugs of functions that have changed or are gone. What was noticed, which is most
-    /// of it, has no word.
+    /// Writes the list in the repository, without bugs of functions that have changed or were removed. Noticed bugs, which are
+    /// most of them, have no word.
     pub fn write_record(&self, mutants: &[Mutant]) -> Result<()> {
         let line = |mutant: &Mutant| {
             let (bug, verdict) = (fingerprint(mutant), self.of(mutant)?.0);
@@ -127,7 +127,7 @@ impl Outcomes {
         )?)
     }
 
-    /// What is known of a bug, while its function is the same.
+    /// The verdict for a bug, if its function is unchanged.
     pub fn of(&self, mutant: &Mutant) -> Option<(Verdict, String)> {
         let known = self.known.lock().expect("no panic");
         let found = known.get(&mutant.key);
@@ -298,7 +298,7 @@ mod tests {
             "{table}"
         );
         assert!(table.ends_with("Alive:\nlives (3 tests)\n"), "{table}");
-        // On another machine only the record is known, of the functions that are the same.
+        // On another machine only the record is known, for functions that are unchanged.
         let changed = mutant("changed", 5);
         first.add(&changed, Verdict::Noticed, "").unwrap();
         let text = mutant("text", 5);

@@ -17,7 +17,7 @@ use syn::visit::{self, Visit};
 
 use crate::list::{Kind, Mutant};
 
-/// Part of a changed file: the bugs that an error inside of it is about.
+/// Part of a changed file: an error in it is attributed to these bugs.
 #[derive(Debug)]
 pub struct Part {
     pub range: Range<usize>,
@@ -30,7 +30,7 @@ struct Place {
     start: usize,
     end: usize,
     form: Form,
-    /// The index of each bug in the list of all, and the text that it puts here.
+    /// The index of each bug in the list of all, and its text for this place.
     choices: Vec<(usize, String)>,
 }
 
@@ -38,24 +38,24 @@ struct Place {
 enum Form {
     /// Before the first statement.
     Body,
-    /// Before a guard, which follows if the range is not empty.
+    /// A guard of an arm, before its own guard if the range is not empty.
     Arm,
     /// Instead of an expression.
     Expression,
-    /// Instead of a field in short form, which is named here.
+    /// Instead of a field in short form, with this name.
     ShortField,
     /// Instead of any text, without a switch.
     Text,
 }
 
-/// What is written where bugs are.
+/// What to write at the places of bugs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Switches.
     Switches,
-    /// An error in the place of each bug: the compiler then says which places it compiles.
+    /// An error at the place of each bug, to find out which places are compiled.
     Broken,
-    /// This bug without a switch, for one in a constant; switches for the others.
+    /// This bug without a switch, because it is in a constant; switches for the others.
     Always(usize),
 }
 
@@ -63,16 +63,16 @@ pub enum Mode {
 pub struct Planted {
     pub text: String,
     pub parts: Vec<Part>,
-    /// The bugs for which there is no form.
+    /// The bugs that cannot have a switch.
     pub unfit: Vec<usize>,
     /// Each bug with the number that its place records.
     pub places: Vec<(usize, usize)>,
 }
 
-/// Plants these bugs of one file, given by their indices in the list of all. `number` is the number that the switch has
-/// for a bug, the same in every build.
+/// Plants these bugs of one file, given by their indices in the list of all. `number` is the number of a bug for the switch, the
+/// same in every build.
 ///
-/// `mode`: what stands there instead of switches.
+/// `mode`: what to write instead of switches.
 pub fn plant(source: &str, all: &[Mutant], which: &[usize], mode: Mode) -> Result<Planted> {
     let nodes = Nodes::of(source)?;
     let (mut places, mut unfit): (Vec<Place>, _) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ pub fn plant(source: &str, all: &[Mutant], which: &[usize], mode: Mode) -> Resul
             }),
         }
     }
-    // What surrounds others comes first, and what is only inserted before what it is inserted in front of.
+    // A surrounding place comes first, and an insertion comes before the place that it precedes.
     let order = |place: &Place| {
         (
             place.start,
@@ -162,7 +162,7 @@ impl Writer<'_> {
     fn place(&mut self, place: &Place, inside: &[Place]) {
         let begin = self.out.len();
         let (first, last) = (place.choices[0].0, place.choices[place.choices.len() - 1].0);
-        // The bugs of a place follow one another in the list; those that do not compile leave gaps.
+        // The bugs of a place are consecutive in the list; those that do not compile leave gaps.
         let (first, count) = (number(first), last - first + 1);
         let mut switch = format!("crate::planted::at({first}, {count})");
         if self.mode == Mode::Broken && place.form == Form::Arm {
@@ -207,7 +207,7 @@ impl Writer<'_> {
                     self.out.push_str(&format!("{name}: "));
                 }
                 self.out.push_str(&format!("(match {switch} {{ "));
-                // In parentheses, since a block at the start would end the arm.
+                // In parentheses, because a block at the start would end the arm.
                 self.choices(place, |text| format!("({text})"));
                 self.out.push_str("_ => (");
                 self.write(range, inside);
@@ -215,7 +215,7 @@ impl Writer<'_> {
             }
         }
         let mutants = place.choices.iter().map(|choice| choice.0).collect();
-        // What is inside has parts of its own, which are shorter.
+        // The inner places have their own, shorter parts.
         self.parts.push(Part {
             range: begin..self.out.len(),
             mutants,

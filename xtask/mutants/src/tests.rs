@@ -14,7 +14,7 @@ use crate::variable;
 
 const PLUGIN: &str = include_str!("planted_tests.py");
 
-/// What cargo is told so that it builds a package as its tests want it.
+/// The arguments with which cargo builds a package as for its tests.
 pub fn words(target: &str) -> Result<&'static [&'static str]> {
     Ok(match target {
         // The module that the Python tests use; it has the package in it.
@@ -37,7 +37,7 @@ pub fn words(target: &str) -> Result<&'static [&'static str]> {
     })
 }
 
-/// Builds the tests, and gives what cargo says of them.
+/// Builds the tests, and returns cargo's messages.
 pub fn build(target: &str, tree: &Tree) -> Result<String> {
     let mut build = match target {
         "pyo3" => tree.cargo(&["build", "--quiet", "--message-format=json"]),
@@ -61,7 +61,7 @@ pub fn build(target: &str, tree: &Tree) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Puts the module and the plugin of pytest where Python finds them.
+/// Copies the module and the pytest plugin to a folder of Python's path.
 fn place_module(tree: &Tree) -> Result<()> {
     let built = tree
         .target
@@ -71,7 +71,7 @@ fn place_module(tree: &Tree) -> Result<()> {
     let module = folder.join("dlpack_probe.so");
     fs::create_dir_all(&folder)?;
     if module.exists() {
-        // A process may have it mapped, so it is not written over.
+        // A process may have mapped the file, so it is removed and not overwritten.
         fs::remove_file(&module)?;
     }
     fs::copy(built, module)?;

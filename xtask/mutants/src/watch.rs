@@ -1,11 +1,11 @@
-//! How long a process of tests may take, and its end.
+//! The time limit of a test process, and its end.
 
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a process of tests may take. The limit of processor time finds loops without an end, so this only has to find what
-/// waits for ever. On a busy machine a process may get little time, but not none at all.
+/// The time limit of a test process. The limit of CPU time finds endless loops, so this one only has to find processes that wait
+/// forever. On a busy machine a process may get little CPU time, but not none.
 pub struct Watch {
     group: u32,
     begin: Instant,
@@ -16,10 +16,10 @@ pub struct Watch {
     looked: Instant,
 }
 
-/// A group of processes that uses next to no processor time for so long is in a deadlock: no test sleeps half as long.
+/// A process group that uses almost no CPU time for this long is deadlocked: no test sleeps half as long.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// What threads use that only look from time to time whether something has changed: less than a hundredth of a processor.
+/// The CPU time of threads that only poll: less than a hundredth of a CPU.
 const FEW_TICKS: u64 = 20;
 
 impl Watch {
@@ -35,13 +35,13 @@ impl Watch {
         }
     }
 
-    /// How long to wait before the next look: most processes take few milliseconds.
+    /// The time until the next check: most processes take few milliseconds.
     pub fn pause(&self) -> Duration {
         let pause = self.begin.elapsed() / 8;
         pause.clamp(Duration::from_micros(500), Duration::from_millis(20))
     }
 
-    /// Whether the process shall end.
+    /// Whether to kill the process.
     pub fn is_over(&mut self) -> bool {
         let now = Instant::now();
         if now - self.looked > Duration::from_secs(1) {
@@ -59,7 +59,7 @@ impl Watch {
 fn ticks_of_group(group: u32) -> u64 {
     let ticks = |entry: fs::DirEntry| -> Option<u64> {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name of the program, in parentheses, may have spaces; behind it: state, parent, group, ..
+        // The name of the program, in parentheses, may contain spaces; then follow state, parent, group, ..
         let words: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         if words.get(2)?.parse() != Ok(group) {
             return None;
