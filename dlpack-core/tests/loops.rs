@@ -290,6 +290,39 @@ fn collects_of_many_bools() {
     drop(array);
 }
 
+/// Memory without other writers has any bytes too: a producer of another library may have written them.
+#[test]
+fn bools_of_memory_without_writers() {
+    let mut memory: Vec<u8> = (0..=255).collect();
+    let expected: Vec<bool> = memory.iter().map(|&byte| byte != 0).collect();
+    let foreign = Foreign::new(memory.as_mut_ptr(), BOOL, &[16, 16]);
+    // SAFETY: a valid tensor; the memory outlives it, and nothing else writes to it.
+    let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+    let mut array = ViewMut::<bool, [i64; 2]>::new(tensor).unwrap();
+    let items = |array: &ViewMut<bool, [i64; 2]>| -> Vec<bool> {
+        (0..16)
+            .flat_map(|row| (0..16).map(move |at| [row, at]))
+            .map(|index| array.at(index))
+            .collect()
+    };
+    assert_eq!(items(&array), expected);
+    let mut one_by_one = Vec::new();
+    for flag in array.iter() {
+        one_by_one.push(flag);
+    }
+    assert_eq!(one_by_one, expected);
+    let mut folded = Vec::new();
+    array.iter().for_each(|flag| folded.push(flag));
+    assert_eq!(folded, expected);
+    let pairs = array.zip(&array).unwrap();
+    assert!(pairs.map(|(flag, _)| flag).eq(expected.iter().copied()));
+    let columns: Vec<bool> = array.transpose().iter().skip(1).collect();
+    assert_eq!(columns, [true; 255]);
+    array.update(|flag| flag);
+    drop(array);
+    assert_eq!((memory[0], &memory[1..]), (0, &[1; 255][..]));
+}
+
 /// Compares reductions with plain loops, for numbers whose sums are exact.
 macro_rules! check_reductions {
     ($array:expr, $other:expr, $number:ident, $sum:ident, $add:expr, $multiply:expr) => {{

@@ -346,9 +346,9 @@ impl<T> ItemBuffer<T> {
 /// `item` is the address of an item of type `S` of a viewed tensor, and `shared` is the field of that view.
 #[inline(always)]
 pub(crate) unsafe fn read_item<S: Plain>(item: *const S, shared: bool) -> S {
-    if !shared {
+    if !shared && S::ANY_BITS {
         // SAFETY: by this function's contract the item is readable, and it is not `shared`, so it is not written. The
-        // address need not be aligned. A `Plain` value is only its bytes, so reading it does not move it out of the tensor.
+        // address need not be aligned. A `Plain` value is only its bytes, and any bytes are a value, because `S` has `ANY_BITS`.
         return unsafe { item.read_unaligned() };
     }
     let mut value = MaybeUninit::<S>::uninit();
