@@ -187,7 +187,7 @@ impl Descriptor<'_> {
     /// Describes a tensor that the descriptor owns.
     pub(crate) fn of_owned_tensor(tensor: Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
-        let dims = ShapeStrides::read(view.shape, view.strides)?;
+        let dims = ShapeStrides::new(view.shape, view.strides)?;
         let described = Self::of_view(&tensor, &view, dims, DescriptionSource::Memory);
         Ok(Self {
             read_only: tensor.is_read_only(),
@@ -325,7 +325,7 @@ impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
         let view = tensor.view_inlined();
-        let dims = ShapeStrides::read(view.shape, view.strides)?;
+        let dims = ShapeStrides::new(view.shape, view.strides)?;
         let source = DescriptionSource::BorrowedTensor(tensor);
         Ok(Self::of_view(tensor, &view, dims, source))
     }
@@ -352,10 +352,11 @@ impl<'a> Descriptor<'a> {
             dims,
             dtype: view.dtype,
             device: view.device,
-            stream: match view.device.device_type.stream_api() {
-                Some(_) => tensor.owner_stream(),
-                None => None,
-            },
+            stream: view
+                .device
+                .device_type
+                .stream_api()
+                .and_then(|_| tensor.owner_stream()),
             read_only: tensor.is_read_only_through_shared(view),
             access: if view.is_read_only() {
                 access.for_reading()

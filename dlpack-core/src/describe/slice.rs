@@ -123,7 +123,7 @@ impl TensorSlice {
             byte_offset: self.byte_offset,
             ..tensor.view_inlined()
         };
-        let dims = ShapeStrides::read(self.dims.shape(), self.dims.strides())?;
+        let dims = ShapeStrides::new(self.dims.shape(), self.dims.strides())?;
         let source = DescriptionSource::BorrowedTensor(tensor);
         Ok(Descriptor::of_view(tensor, &view, dims, source))
     }

@@ -98,29 +98,10 @@ pub(super) fn reexport_changed(
     Ok(export.with_base_facts(sole, copied && request.is_none()))
 }
 
-/// Finds the owner of type `O`, by these deleters, that keeps the described memory alive: the owner of the described tensor or, if
-/// that is a re-export, of the tensor below it, and so on down.
-///
-/// An export that can hold that owner itself need not hold the tensors in between. Returns `None` if such a tensor is needed
-/// because it frees device memory after the work of several streams.
-///
-/// # Safety
-///
-/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop. A tensor's owner type
-/// is recognised by the address of its deleter, and functions with equal code may share an address.
-#[inline]
-pub(super) unsafe fn kept_by_known<'a, O: Send + 'static>(
-    described: &Descriptor<'a>,
-    deleters: impl Fn(OwnerForm) -> [*const (); 2],
-) -> Option<&'a O> {
-    let owner_of = |tensor| {
-        // SAFETY: same contract as this function's.
-        unsafe { owner_of::<O>(tensor, described, &deleters) }
-    };
-    find_in_layers(described, owner_of)
-}
-
 /// The first result of `find` for the described tensor or, if that is a re-export, for the tensor below it, and so on down.
+///
+/// An export that can hold the owner of that tensor need not hold the tensors in between. Returns `None` if such a tensor is
+/// needed because it frees device memory after the work of several streams.
 #[inline(always)]
 pub(super) fn find_in_layers<'a, R>(
     described: &Descriptor<'a>,

@@ -12,9 +12,8 @@ use core::sync::atomic::AtomicBool;
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{plan_export, transfer_path};
-use crate::export::recognize::owner_of;
-use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of};
-use crate::export::reexport::{find_in_layers, kept_by_known};
+use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of, owner_of};
+use crate::export::reexport::find_in_layers;
 use crate::request::{Plan, plan::TransferPath};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
 
@@ -62,10 +61,19 @@ pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a Shared
         debug_assert!(contains_items(allocation, described));
         return Some(allocation);
     }
-    // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
-    let owner = unsafe { kept_by_known::<AllocationOwner>(described, |form| DELETERS.get(form)) };
+    let owner = find_in_layers(described, |tensor| allocation_owner_of(tensor, described));
     let allocation = owner.map(|owner| &owner.0);
     allocation.filter(|allocation| contains_items(allocation, described))
+}
+
+/// The owner of a tensor, if it is an [`AllocationOwner`].
+#[inline(always)]
+fn allocation_owner_of<'a>(
+    tensor: &'a Managed,
+    described: &Descriptor<'_>,
+) -> Option<&'a AllocationOwner> {
+    // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
+    unsafe { owner_of(tensor, described, |form| DELETERS.get(form)) }
 }
 
 /// Whether the allocation contains every item of a tensor, and permits writes if the tensor does.
@@ -100,12 +108,8 @@ pub unsafe fn find_root<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Op
     find_in_layers(described, |tensor| {
         // SAFETY: same contract as this function's.
         let owner = unsafe { owner_of(tensor, described, deleters_of::<O>) };
-        let allocation = || {
-            // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
-            unsafe { owner_of::<AllocationOwner>(tensor, described, |form| DELETERS.get(form)) }
-        };
-        let owner = owner.map(Root::Owner);
-        owner.or_else(|| allocation().map(|_| Root::Allocation))
+        let allocation = || allocation_owner_of(tensor, described).map(|_| Root::Allocation);
+        owner.map(Root::Owner).or_else(allocation)
     })
 }
 

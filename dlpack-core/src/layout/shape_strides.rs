@@ -36,25 +36,16 @@ impl ShapeStrides {
         }
     }
 
-    /// Copies a shape and its strides.
-    #[inline]
-    pub(crate) fn new(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
-        if shape.len() > INLINE {
-            return Self::on_heap(shape, strides);
-        }
-        Self::from_axes(shape.iter().copied().zip(strides.iter().copied()))
-    }
-
-    /// Copies a shape and its strides into registers: the loops have a constant number of steps, and no reference to the result
-    /// leaves the caller, which inlines this. A description that is built from the result is written once.
+    /// Copies a shape and its strides. The loops have a constant number of steps, and no reference to the result
+    /// leaves the caller, so the values can stay in registers, and a description that is built from them is written once.
     #[inline(always)]
-    pub(crate) fn read(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+    pub(crate) fn new(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         let rank = shape.len();
         if rank > INLINE {
             return Self::on_heap(shape, strides);
         }
-        let read = |list: &[i64]| from_fn(|axis| if axis < rank { list[axis] } else { 0 });
-        Ok(Self::from_inline(read(shape), read(&strides[..rank]), rank))
+        let copy = |list: &[i64]| from_fn(|axis| if axis < rank { list[axis] } else { 0 });
+        Ok(Self::from_inline(copy(shape), copy(&strides[..rank]), rank))
     }
 
     /// Replaces shape and strides by copies of these.
