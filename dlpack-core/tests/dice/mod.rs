@@ -6,6 +6,9 @@
     reason = "each user of this module uses only some of it"
 )]
 
+// Unit tests of a `no_std` crate use this module too.
+use std::{format, string::String};
+
 /// Pseudo-random numbers (splitmix64): the same seed, the same cases.
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);

@@ -3,28 +3,26 @@
 use super::*;
 use crate::element::{F4E2M1FNx2, F6E2M3FNx4};
 
-/// Random numbers with a fixed seed.
-struct Random(u64);
+#[path = "../../../../tests/dice/mod.rs"]
+mod dice;
 
-impl Random {
-    fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
-        let place = self.draw() % (choices.len() as u64);
-        choices[usize::try_from(place).unwrap()].clone()
-    }
+use dice::Dice;
 
-    fn draw(&mut self) -> u64 {
-        let state = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = state.wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
+/// Draws memory and annotations.
+struct Generator(Dice);
+
+impl Generator {
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        self.0.one_of(choices)
     }
 
     /// True in one of so many cases.
     fn one_in(&mut self, cases: u64) -> bool {
-        self.draw() % cases == 0
+        self.0.draw() % cases == 0
     }
 
     /// Numbers for `rank` axes, most of them small.
-    fn numbers(&mut self, rank: usize, small: &[i64], extreme: &[i64]) -> Dims {
+    fn draw_dims(&mut self, rank: usize, small: &[i64], extreme: &[i64]) -> Dims {
         let extremes = self.one_in(8);
         let mut dims = Dims::zeroed(rank);
         for place in &mut *dims {
@@ -34,7 +32,7 @@ impl Random {
         dims
     }
 
-    fn offset(&mut self) -> i64 {
+    fn draw_offset(&mut self) -> i64 {
         if self.one_in(2) {
             return 0;
         }
@@ -44,24 +42,24 @@ impl Random {
         self.one_of(&[0, 1, 1, 2, 3, 4, 6, 8, 12, 16, 24, 48, -1, -2, -3, -8, -24])
     }
 
-    fn rank(&mut self) -> usize {
+    fn draw_rank(&mut self) -> usize {
         self.one_of(&[0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8])
     }
 
-    fn extents(&mut self, rank: usize) -> Dims {
+    fn draw_extents(&mut self, rank: usize) -> Dims {
         let extreme = [HOLE, 0, -1, i64::MAX, i64::MAX / 2, 1 << 32, 1 << 61];
-        self.numbers(rank, &[1, 1, 1, 2, 2, 3, 4, 7], &extreme)
+        self.draw_dims(rank, &[1, 1, 1, 2, 2, 3, 4, 7], &extreme)
     }
 
-    fn strides(&mut self, rank: usize) -> Dims {
+    fn draw_strides(&mut self, rank: usize) -> Dims {
         let small = [
             0, 1, 1, 2, 2, 3, 4, 6, 8, 12, 16, 24, 32, -1, -2, -4, -24, HOLE,
         ];
-        self.numbers(rank, &small, &EXTREME)
+        self.draw_dims(rank, &small, &EXTREME)
     }
 
     /// Memory of elements of `T`, inside `bytes`.
-    fn memory<T: Element>(&mut self, bytes: &[u64]) -> LentMemory {
+    fn draw_memory<T: Element>(&mut self, bytes: &[u64]) -> LentMemory {
         let mut memory = Loan::from(&[] as &[T]).memory;
         let first = self.one_of(&[0, 0, 0, 0, 0, 0, 1, 2, 4, 8]);
         memory.data = bytes.as_ptr().cast::<u8>().cast_mut().wrapping_add(first);
@@ -88,18 +86,18 @@ impl Random {
         memory.device = self.one_of(&devices);
         memory.any_device = self.one_in(4);
         if self.one_in(3) {
-            let rank = self.rank();
+            let rank = self.draw_rank();
             let more = usize::from(self.one_in(16));
             memory.layout = Some(OwnLayout {
-                shape: self.extents(rank),
-                strides: self.strides(rank + more),
+                shape: self.draw_extents(rank),
+                strides: self.draw_strides(rank + more),
                 first: self.one_of(&[0, 0, 0, 1, 2, 3, 7, elements, usize::MAX, usize::MAX / 2]),
             });
         }
         memory
     }
 
-    fn annotation(&mut self, memory: &LentMemory) -> Annotation {
+    fn draw_annotation(&mut self, memory: &LentMemory) -> Annotation {
         let types = [
             DataType::F32,
             DataType::BOOL,
@@ -116,7 +114,7 @@ impl Random {
             memory.dtype,
         ];
         let parts = Parts::new();
-        let parts = match self.draw() % 16 {
+        let parts = match self.0.draw() % 16 {
             0 => parts.elem::<u8>(),
             1 => parts.elem::<bool>(),
             2 => parts.elem::<[u16; 2]>(),
@@ -132,17 +130,17 @@ impl Random {
         let layout_rank = memory.layout.as_ref().map(|it| it.shape.len());
         let rank = match layout_rank {
             Some(rank) if !self.one_in(8) => rank,
-            _ => self.rank(),
+            _ => self.draw_rank(),
         };
         if self.one_in(2) || layout_rank.is_none() && !self.one_in(8) {
-            annotation.shape = Some(self.extents(rank));
+            annotation.shape = Some(self.draw_extents(rank));
             if let (Some(layout), false) = (&memory.layout, self.one_in(4)) {
                 annotation.shape = Some(layout.shape.clone());
             }
         }
-        annotation.strides = match self.draw() % 8 {
-            0 | 1 => StrideRule::Elements(self.strides(rank)),
-            2 | 3 => StrideRule::Bytes(self.strides(rank)),
+        annotation.strides = match self.0.draw() % 8 {
+            0 | 1 => StrideRule::Elements(self.draw_strides(rank)),
+            2 | 3 => StrideRule::Bytes(self.draw_strides(rank)),
             4 => StrideRule::Order(Order::F),
             5 => StrideRule::Order(Order::C),
             _ => StrideRule::None,
@@ -150,8 +148,8 @@ impl Random {
         if let (Some(layout), true) = (&memory.layout, self.one_in(3)) {
             annotation.strides = StrideRule::Elements(layout.strides.clone());
         }
-        annotation.offset = self.offset();
-        annotation.byte_offset = self.offset();
+        annotation.offset = self.draw_offset();
+        annotation.byte_offset = self.draw_offset();
         if self.one_in(4) {
             annotation.device = Some(self.one_of(&[memory.device, memory.device, Device::cuda(0)]));
         }
@@ -160,7 +158,7 @@ impl Random {
     }
 }
 
-/// Strides and offsets whose products and sums overflow.
+/// Strides and offsets. Products and sums of them overflow.
 const EXTREME: [i64; 10] = [
     i64::MAX,
     i64::MIN + 1,
@@ -178,25 +176,25 @@ const EXTREME: [i64; 10] = [
 /// to eight axes and numbers that overflow.
 #[test]
 fn random_descriptions_agree_with_describe_general() {
-    let (mut described, mut random) = (Described::default(), Random(1));
+    let (mut described, mut random) = (Described::default(), Generator(Dice(1)));
     let bytes = [0x0100_0001_0000_0100_u64; 600];
     // Miri is slow.
     let cases: usize = if cfg!(miri) { 300 } else { 30_000 };
     for _ in 0..cases {
-        let memory = match random.draw() % 12 {
-            0 => random.memory::<u8>(&bytes),
-            1 => random.memory::<bool>(&bytes),
-            2 | 3 => random.memory::<u16>(&bytes),
-            4 => random.memory::<[u16; 3]>(&bytes),
-            5 => random.memory::<[[f64; 2]; 1]>(&bytes),
-            6 => random.memory::<F4E2M1FNx2>(&bytes),
-            7 => random.memory::<F6E2M3FNx4>(&bytes),
-            8 => random.memory::<[F6E2M3FNx4; 2]>(&bytes),
-            9 => random.memory::<[u32; 0]>(&bytes),
-            10 => random.memory::<u128>(&bytes),
-            _ => random.memory::<f32>(&bytes),
+        let memory = match random.0.draw() % 12 {
+            0 => random.draw_memory::<u8>(&bytes),
+            1 => random.draw_memory::<bool>(&bytes),
+            2 | 3 => random.draw_memory::<u16>(&bytes),
+            4 => random.draw_memory::<[u16; 3]>(&bytes),
+            5 => random.draw_memory::<[[f64; 2]; 1]>(&bytes),
+            6 => random.draw_memory::<F4E2M1FNx2>(&bytes),
+            7 => random.draw_memory::<F6E2M3FNx4>(&bytes),
+            8 => random.draw_memory::<[F6E2M3FNx4; 2]>(&bytes),
+            9 => random.draw_memory::<[u32; 0]>(&bytes),
+            10 => random.draw_memory::<u128>(&bytes),
+            _ => random.draw_memory::<f32>(&bytes),
         };
-        let annotation = random.annotation(&memory);
+        let annotation = random.draw_annotation(&memory);
         let _ = described.compare_results(&annotation, &memory);
     }
     assert!(
