@@ -167,8 +167,11 @@ impl FieldLayout {
             FieldKind::Record(record) => record.size,
             FieldKind::Other(_) => return None,
         };
-        // An array has at most eight axes, whose sizes are not above that of memory.
-        if shape.len() > 8 || shape.iter().any(|&extent| isize::try_from(extent).is_err()) {
+        // The limits of `Axes::of_array`, which panics: eight axes, and strides that do not overflow, even if an axis is empty.
+        let multiply =
+            |items: isize, &extent: &usize| items.checked_mul(extent.max(1).try_into().ok()?);
+        shape.iter().try_fold(1, multiply)?;
+        if shape.len() > 8 {
             return None;
         }
         let axes = shape.iter().rev();
@@ -273,6 +276,7 @@ mod tests {
         assert_eq!(field(NUMBER, &[1; 9]), None);
         assert_eq!(field(NUMBER, &[isize::MAX as usize, 2]), None);
         assert_eq!(field(NUMBER, &[0, usize::MAX]), None);
+        assert_eq!(field(NUMBER, &[0, isize::MAX as usize, 2]), None);
         assert_eq!(field(FieldKind::Number(DataType::F4_E2M1FN), &[2]), None);
         assert_eq!(field(FieldKind::Other(DataType::F32), &[2]), None);
     }
