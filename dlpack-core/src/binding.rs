@@ -16,7 +16,7 @@
 //! | view such memory without a tensor, and make one later | [`UnownedArray`], [`View::into_tensor`](crate::array::View::into_tensor) |
 //! | slice a tensor, and export the slice later or never | [`TensorSlice`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
-//! | find the owner below a tensor that was exported and imported repeatedly | [`kept_by`], for a class with [`Extras::transparent`] |
+//! | find what keeps the memory below a tensor that was exported and imported repeatedly | [`find_root`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`]; without a tensor at all [`share_allocation`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
 //! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
