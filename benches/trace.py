@@ -96,7 +96,7 @@ def flows():
     sys.path.append(str(ROOT / "benches/python"))
     from exports import PRODUCERS, SHAPE
 
-    begin = line_of("dlpack-pyo3/src/export/method.rs", "dlpack_of::<BorrowGuardOf<T>, DRAFT>(")
+    begin = line_of("dlpack-pyo3/src/export/method.rs", "dlpack_of::<DRAFT>(")
     calls = f"for _ in range({WARM_UP + 1}):"
     make = f"import bench_ours as ours; made = ours.{{}}({SHAPE}){{}}\n{calls} made.__dlpack__(max_version=(1, 1){{}})"
     for name, where in PRODUCERS.items():
