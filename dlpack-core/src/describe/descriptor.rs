@@ -186,15 +186,10 @@ impl Descriptor<'_> {
 
     /// Describes a tensor that the descriptor owns.
     pub(crate) fn of_owned_tensor(tensor: Managed) -> Result<Self, Error> {
-        let view = tensor.view_inlined();
-        let dims = ShapeStrides::new(view.shape, view.strides)?;
-        let described = Self::of_view(&tensor, &view, dims, DescriptionSource::Memory);
-        Ok(Self {
-            read_only: tensor.is_read_only(),
-            access: tensor.access(),
-            source: DescriptionSource::OwnedTensor(tensor),
-            ..described
-        })
+        let mut described = Self::of_view(&tensor, &tensor.view_inlined(), None)?;
+        (described.read_only, described.access) = (tensor.is_read_only(), tensor.access());
+        described.source = DescriptionSource::OwnedTensor(tensor);
+        Ok(described)
     }
 
     /// The tensor that the descriptor owns, if there is one.
@@ -324,10 +319,7 @@ impl Descriptor<'_> {
 impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
-        let view = tensor.view_inlined();
-        let dims = ShapeStrides::new(view.shape, view.strides)?;
-        let source = DescriptionSource::BorrowedTensor(tensor);
-        Ok(Self::of_view(tensor, &view, dims, source))
+        Self::of_view(tensor, &tensor.view_inlined(), Some(tensor))
     }
 
     /// Describes an exported or imported tensor as seen through an exclusive reference.
@@ -337,26 +329,28 @@ impl<'a> Descriptor<'a> {
         Ok(described)
     }
 
-    /// Describes a view of a tensor as seen through a shared reference. `view` is that of the whole tensor, but for the address.
+    /// Describes a view of a tensor as seen through a shared reference. `view` is that of the whole tensor, but for the address,
+    /// shape and strides. `borrowed` is the tensor, unless the caller stores it in the description.
     #[inline(always)]
     pub(super) fn of_view(
         tensor: &Managed,
         view: &TensorRef<'_>,
-        dims: ShapeStrides,
-        source: DescriptionSource<'a>,
-    ) -> Self {
+        borrowed: Option<&'a Managed>,
+    ) -> Result<Self, Error> {
         let access = tensor.access();
-        Self {
+        // Calls the producer's code, so it comes first: for the case of a panic, all that is built before is kept in memory, and then
+        // moved by wide loads that wait for the narrow stores before.
+        let stream = match view.device.device_type.stream_api() {
+            Some(_) => tensor.owner_stream(),
+            None => None,
+        };
+        let describe = |dims| Self {
             data: view.data,
             byte_offset: view.byte_offset,
             dims,
             dtype: view.dtype,
             device: view.device,
-            stream: view
-                .device
-                .device_type
-                .stream_api()
-                .and_then(|_| tensor.owner_stream()),
+            stream,
             read_only: tensor.is_read_only_through_shared(view),
             access: if view.is_read_only() {
                 access.for_reading()
@@ -365,9 +359,16 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            source,
+            source: match borrowed {
+                Some(tensor) => DescriptionSource::BorrowedTensor(tensor),
+                None => DescriptionSource::Memory,
+            },
             allocation: None,
             lifetime: PhantomData,
+        };
+        match ShapeStrides::copy_short(view.shape, view.strides) {
+            Some(dims) => Ok(describe(dims)),
+            None => ShapeStrides::on_heap(view.shape, view.strides).map(describe),
         }
     }
 }

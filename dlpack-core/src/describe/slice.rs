@@ -1,7 +1,7 @@
 //! [`TensorSlice`]: a view of a tensor that is not exported yet, so it needs no export block.
 #![expect(unsafe_code, reason = "the caller has to pass the tensor of the slice")]
 
-use crate::describe::descriptor::{DescriptionSource, offset_address};
+use crate::describe::descriptor::offset_address;
 use crate::layout::{shape_strides::ShapeStrides, views::PickedView};
 use crate::{DataType, Descriptor, Device, Error, Managed, TensorRef, Version};
 
@@ -121,10 +121,10 @@ impl TensorSlice {
         let view = TensorRef {
             data: self.data,
             byte_offset: self.byte_offset,
+            shape: self.dims.shape(),
+            strides: self.dims.strides(),
             ..tensor.view_inlined()
         };
-        let dims = ShapeStrides::new(self.dims.shape(), self.dims.strides())?;
-        let source = DescriptionSource::BorrowedTensor(tensor);
-        Ok(Descriptor::of_view(tensor, &view, dims, source))
+        Descriptor::of_view(tensor, &view, Some(tensor))
     }
 }

@@ -36,16 +36,25 @@ impl ShapeStrides {
         }
     }
 
-    /// Copies a shape and its strides. The loops have a constant number of steps, and no reference to the result
-    /// leaves the caller, so the values can stay in registers, and a description that is built from them is written once.
+    /// Copies a shape and its strides.
     #[inline(always)]
     pub(crate) fn new(shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        match Self::copy_short(shape, strides) {
+            Some(short) => Ok(short),
+            None => Self::on_heap(shape, strides),
+        }
+    }
+
+    /// Copies a shape of at most [`INLINE`] axes and its strides. The loops have a constant number of steps, and no reference to the
+    /// result leaves the caller, so the values can stay in registers, and a description that is built from them is written once.
+    #[inline(always)]
+    pub(crate) fn copy_short(shape: &[i64], strides: &[i64]) -> Option<Self> {
         let rank = shape.len();
         if rank > INLINE {
-            return Self::on_heap(shape, strides);
+            return None;
         }
         let copy = |list: &[i64]| from_fn(|axis| if axis < rank { list[axis] } else { 0 });
-        Ok(Self::from_inline(copy(shape), copy(&strides[..rank]), rank))
+        Some(Self::from_inline(copy(shape), copy(&strides[..rank]), rank))
     }
 
     /// Replaces shape and strides by copies of these.
