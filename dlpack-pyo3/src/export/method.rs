@@ -189,14 +189,14 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
             Err(Raised) => None,
         }
     };
-    match (exported, other) {
-        (Some((tensor, end)), _) => {
-            // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
-            let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
-            capsule.unwrap_or(ptr::null_mut())
-        }
-        (None, Outcome::Tensor(tensor)) => catch_into_null(py, || capsule::wrap_tensor(py, tensor)),
-        (None, _) => ptr::null_mut(),
+    if let Some((tensor, end)) = exported {
+        // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
+        let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
+        return capsule.unwrap_or(ptr::null_mut());
+    }
+    match other {
+        Outcome::Tensor(tensor) => catch_into_null(py, || capsule::wrap_tensor(py, tensor)),
+        _ => ptr::null_mut(),
     }
 }
 
