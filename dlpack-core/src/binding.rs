@@ -44,9 +44,9 @@ pub use crate::describe::{record::Records, slice::TensorSlice};
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
-pub use crate::export::finish::{export_unordered, export_with, unordered_stream};
+pub use crate::export::finish::{export_unordered, export_with, is_plain, unordered_stream};
 pub use crate::export::hand_over::{
-    Handover, RawExport, hand_over, hand_over_plain, is_plain, take_back, view,
+    Handover, RawExport, hand_over, hand_over_plain, take_back, view,
 };
 pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;

@@ -58,12 +58,9 @@ impl<'a> ConsumerRequest<'a> {
 
 /// What keeps the memory of a tensor that an object has, if that is not the object itself: another object, or a shared allocation.
 /// An export then holds that, so repeated exports and imports do not build a chain of objects.
-///
-/// Compiled once, in the crate that exports `Tensor`: another crate would have its own deleters to compare with.
 #[inline(never)]
 pub(crate) fn find_root<'a>(described: &Descriptor<'a>) -> Option<Root<'a, ObjectGuard<()>>> {
-    // SAFETY: only this crate makes owners of an `ObjectGuard`, and each of them is exactly that type. No other code can call
-    // what its drop calls.
+    // SAFETY: an `ObjectGuard` gives access to an object of Python, and not to the memory of a tensor.
     unsafe { binding::find_root(described) }
 }
 

@@ -18,13 +18,6 @@
 //!   skip two_columns_are_told_apart  likewise
 //!   skip fast_paths_agree_with       likewise
 //!   skip given_strides_agree_with    likewise
-//! And tests that find an owner by the address of its deleter, because Miri gives one function several addresses:
-//!   skip a_handle_on_a_slice_keeps_the_allocation
-//!   skip a_root_keeps_only_tensors_in_its_allocation
-//!   skip parts_of_one_memory_exclude
-//!   skip an_adopted_export_is_a_handle
-//!   skip only_copies_of_this_crate
-//!   skip a_read_only_handle_on_shared
 //! Left out by `--short`, because each takes from five seconds to a minute:
 //!   long a_value_cannot
 //!   long an_export_is_one_allocation

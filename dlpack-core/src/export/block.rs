@@ -1,9 +1,12 @@
 //! The export block: the C struct, the owner, and shape and strides in one allocation, and the deleter that frees it.
 //!
 //! ```text
-//! manager_ctx ─▶ [ C struct, 80 bytes | owner | shape | strides ]
+//! manager_ctx ─▶ [ C struct, 80 bytes | table | owner | shape | strides ]
+//!        │                               └ `BlockVtable`: what depends on the type of the owner
 //!        └ low bits hold the `Capacity`: how many axes fit, and whether shape and strides are on the heap instead
 //! ```
+//!
+//! All exports have the same deleter, which identifies them.
 #![expect(unsafe_code, reason = "hands memory to C, and takes it back")]
 
 use alloc::alloc::{alloc, dealloc};
@@ -31,6 +34,7 @@ union Header {
 #[repr(C, align(16))]
 pub(crate) struct ExportBlock<O> {
     header: Header,
+    vtable: &'static BlockVtable,
     owner: O,
     dims: [i64; 0],
 }
@@ -208,32 +212,35 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     /// Writes the tensor's fields into the block and returns the tensor. From now on its deleter owns the block.
     #[inline(always)]
     pub(crate) fn into_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
-        self.into_tensor_with(Self::PLAIN, tensor, plan)
+        self.into_tensor_with(Self::VTABLE, tensor, plan)
     }
 
-    const PLAIN: &'static BlockVtable = &BlockVtable {
-        dims: ManagerContext::<O>::DIMS,
-        to_legacy: to_legacy::<O>,
-        owner_type: TypeId::of::<O>,
-        stream: |_| None,
-    };
+    const VTABLE: &'static BlockVtable = &Self::vtable(|_| None);
+
+    const fn vtable(stream: unsafe fn(*mut c_void) -> Option<Queue>) -> BlockVtable {
+        BlockVtable {
+            dims: ManagerContext::<O>::DIMS,
+            release: release_block::<O>,
+            owner_type: TypeId::of::<O>,
+            stream,
+        }
+    }
 
     #[inline(always)]
     fn into_tensor_with(
         self,
-        block: &'static BlockVtable,
+        vtable: &'static BlockVtable,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> Managed {
         let (legacy, access) = (tensor.legacy, tensor.access);
-        let header = self.into_versioned(tensor, plan);
+        let header = self.into_versioned_with(vtable, tensor, plan);
         let tensor = match plan.abi {
             Abi::Versioned => ManagedStruct::Versioned(header),
-            // SAFETY: `into_versioned` returned the header of this block, with an owner of type `O`, and no other code has it
-            // yet.
-            Abi::Legacy => ManagedStruct::Legacy(unsafe { to_legacy::<O>(header) }),
+            // SAFETY: `into_versioned_with` returned the header of this block, and no other code has it yet.
+            Abi::Legacy => ManagedStruct::Legacy(unsafe { convert_to_legacy(header) }),
         };
-        Managed::from_export(tensor, block, legacy, access)
+        Managed::from_export(tensor, vtable, legacy, access)
     }
 
     /// Writes the struct of DLPack 1.0 and later into the block and returns a pointer to it, without the [`Managed`] that
@@ -241,6 +248,16 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     #[inline(always)]
     pub(crate) fn into_versioned(
         self,
+        tensor: &mut Descriptor<'_>,
+        plan: &Plan,
+    ) -> NonNull<abi::DLManagedTensorVersioned> {
+        self.into_versioned_with(Self::VTABLE, tensor, plan)
+    }
+
+    #[inline(always)]
+    fn into_versioned_with(
+        self,
+        vtable: &'static BlockVtable,
         tensor: &mut Descriptor<'_>,
         plan: &Plan,
     ) -> NonNull<abi::DLManagedTensorVersioned> {
@@ -253,7 +270,7 @@ impl<O: Send + 'static> UnfinishedExport<O> {
         let managed = abi::DLManagedTensorVersioned {
             version: Version::CURRENT.into(),
             manager_ctx: context.to_raw(),
-            deleter: Some(delete_versioned::<O>),
+            deleter: Some(delete_versioned),
             flags: plan.flags,
             dl_tensor: abi::DLTensor {
                 data: tensor.data.cast(),
@@ -265,6 +282,10 @@ impl<O: Send + 'static> UnfinishedExport<O> {
                 byte_offset: tensor.byte_offset,
             },
         };
+        // SAFETY: the block is allocated, so the address of its field is inside it.
+        let place = unsafe { addr_of_mut!((*context.block).vtable) };
+        // SAFETY: the block is aligned for the table's address, and no other code has a pointer to it.
+        unsafe { place.write(vtable) };
         // The header is at offset 0 of the block, as asserted below.
         let header = context.block.cast::<abi::DLManagedTensorVersioned>();
         // SAFETY: the block is aligned for its header, and no other code has a pointer to it.
@@ -322,32 +343,6 @@ pub(super) unsafe fn owner_at<'a, O>(context: *mut c_void) -> &'a O {
     unsafe { &(*ManagerContext::<O>::from_raw(context).block).owner }
 }
 
-/// The owner of an export of this crate that was never given away as a pointer, if it is exactly of type `O`.
-///
-/// Unlike [`owner_if_exactly`], it does not identify the type by the address of the deleter, so it works for every type.
-pub(super) fn owner_of_type<O: 'static>(tensor: &Managed) -> Option<&O> {
-    let (block, context) = tensor.block_and_context()?;
-    if (block.owner_type)() != TypeId::of::<O>() {
-        return None;
-    }
-    // SAFETY: the table belongs to the block of this context, and says that its owner is an `O`. The block lives until the tensor
-    // is released, and no other code uses its owner.
-    Some(unsafe { owner_at(context) })
-}
-
-/// Takes the owner out of an export of this crate that was never given away as a pointer, and frees the rest of the block.
-/// Returns the tensor if its owner is not exactly of type `O`.
-pub(super) fn take_owner_of_type<O: 'static>(tensor: Managed) -> Result<O, Managed> {
-    match (owner_of_type::<O>(&tensor), tensor.block_and_context()) {
-        (Some(_), Some((_, context))) => {
-            tensor.forget_struct();
-            // SAFETY: `owner_of_type` found an owner of this type, and the only tensor of the block was forgotten.
-            Ok(unsafe { take_owner(context) })
-        }
-        _ => Err(tensor),
-    }
-}
-
 #[inline(always)]
 fn ndim_from_rank(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
@@ -359,12 +354,7 @@ fn ndim_from_rank(rank: usize) -> i32 {
 fn drop_out_of_line<O>(_: O) {}
 
 impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
-    const STREAMED: &'static BlockVtable = &BlockVtable {
-        dims: ManagerContext::<StreamOwner<O>>::DIMS,
-        to_legacy: to_legacy::<StreamOwner<O>>,
-        owner_type: TypeId::of::<StreamOwner<O>>,
-        stream: stream_of_owner::<O>,
-    };
+    const STREAMED: &'static BlockVtable = &Self::vtable(stream_of_owner::<O>);
 
     /// Like [`into_tensor`](UnfinishedExport::into_tensor), for an owner that is bound to the stream that writes the memory.
     pub(crate) fn into_streamed_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {
@@ -405,33 +395,49 @@ unsafe fn drop_block<O>(context: *mut c_void) {
     unsafe { ManagerContext::<O>::drop_and_free(context) };
 }
 
-/// The deleter of a versioned export.
-pub(super) unsafe extern "C" fn delete_versioned<O>(tensor: *mut abi::DLManagedTensorVersioned) {
-    // SAFETY: a consumer calls the deleter with the struct that it received.
-    let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: `into_versioned` set this deleter together with this block as `manager_ctx`, and a consumer calls it once.
-    unsafe { release_block::<O, true>(context) };
+/// The table of a block.
+///
+/// # Safety
+///
+/// `context` belongs to a block that became a tensor and is not freed.
+#[inline]
+pub(super) unsafe fn vtable_of(context: *mut c_void) -> &'static BlockVtable {
+    // The position of the table does not depend on the type of the owner.
+    let block = ManagerContext::<()>::from_raw(context).block;
+    // SAFETY: by this function's contract the block is allocated, and `into_versioned_with` wrote its table.
+    unsafe { (*block).vtable }
 }
 
-/// The deleter of a legacy export.
-pub(super) unsafe extern "C" fn delete_legacy<O>(tensor: *mut abi::DLManagedTensor) {
+/// The deleter of all versioned exports. Never inlined, so that it has one address.
+#[inline(never)]
+pub(super) unsafe extern "C" fn delete_versioned(tensor: *mut abi::DLManagedTensorVersioned) {
     // SAFETY: a consumer calls the deleter with the struct that it received.
     let context = unsafe { (*tensor).manager_ctx };
-    // SAFETY: `to_legacy` set this deleter in a block of this type, and a consumer calls it once.
-    unsafe { release_block::<O, false>(context) };
+    // SAFETY: `into_versioned_with` set this deleter, `manager_ctx` and the table of the block together.
+    let vtable = unsafe { vtable_of(context) };
+    // SAFETY: the table is that of the block, and a consumer calls the deleter once.
+    unsafe { (vtable.release)(context) };
+}
+
+/// The deleter of all legacy exports. Never inlined, so that it has one address.
+#[inline(never)]
+pub(super) unsafe extern "C" fn delete_legacy(tensor: *mut abi::DLManagedTensor) {
+    // SAFETY: a consumer calls the deleter with the struct that it received.
+    let context = unsafe { (*tensor).manager_ctx };
+    // SAFETY: `convert_to_legacy` set this deleter in a block that has a table.
+    let vtable = unsafe { vtable_of(context) };
+    // SAFETY: the table is that of the block, and a consumer calls the deleter once.
+    unsafe { (vtable.release)(context) };
 }
 
 /// Drops the owner and frees the block. The block is found through `manager_ctx`, since a consumer may have overwritten the
 /// pointers to shape and strides. A panic of the owner's drop is caught here: unwinding into C would abort.
 ///
-/// `VERSIONED` makes one instance for each deleter, so that the compiler inlines each into its only caller.
-///
 /// # Safety
 ///
 /// `context` belongs to a block with an owner of type `O`, and no code uses the block afterwards.
 // CAP-11, ABI-10
-#[inline]
-unsafe fn release_block<O, const VERSIONED: bool>(context: *mut c_void) {
+unsafe extern "C" fn release_block<O>(context: *mut c_void) {
     // SAFETY: same contract as this function's.
     contain_panic(move || unsafe { ManagerContext::<O>::drop_and_free(context) });
 }
@@ -440,8 +446,8 @@ unsafe fn release_block<O, const VERSIONED: bool>(context: *mut c_void) {
 ///
 /// # Safety
 ///
-/// `tensor` is the header of a block with an owner of type `O`, and no other code uses it.
-unsafe fn to_legacy<O>(
+/// `tensor` is the header of a block, and no other code uses it.
+unsafe fn convert_to_legacy(
     tensor: NonNull<abi::DLManagedTensorVersioned>,
 ) -> NonNull<abi::DLManagedTensor> {
     // SAFETY: by this function's contract `tensor` points to a valid header.
@@ -449,15 +455,23 @@ unsafe fn to_legacy<O>(
     let legacy = abi::DLManagedTensor {
         dl_tensor: versioned.dl_tensor,
         manager_ctx: versioned.manager_ctx,
-        deleter: Some(delete_legacy::<O>),
+        deleter: Some(delete_legacy),
     };
     // `manager_ctx` has provenance over the whole block; `tensor` might only have it over the header.
-    let header = ManagerContext::<O>::from_raw(versioned.manager_ctx)
+    let header = ManagerContext::<()>::from_raw(versioned.manager_ctx)
         .block
         .cast::<abi::DLManagedTensor>();
     // SAFETY: the header is a union of both structs, so it is large enough and aligned for either.
     unsafe { header.write(legacy) };
     NonNull::new(header).expect("inside a block")
+}
+
+impl Managed {
+    /// Converts an export of this crate to the legacy struct, in place. A foreign tensor is returned unchanged.
+    pub(crate) fn into_legacy_in_place(self) -> Self {
+        // SAFETY: the struct of an export of this crate is the header of a block, and `convert_struct` has the only tensor in it.
+        self.convert_struct(|tensor| unsafe { convert_to_legacy(tensor) })
+    }
 }
 
 const _: () = {

@@ -44,12 +44,12 @@ pub(super) fn plan_export(
     Ok(planned)
 }
 
-/// The plan for a tensor that is shared as it is: without a request, without a stream to order, and not a copy made for this
-/// export.
+/// Whether [`hand_over_plain`](crate::binding::hand_over_plain) can export the tensor: there is no stream to order, and the tensor
+/// was not made for this export.
+#[must_use]
 #[inline(always)]
-pub(super) fn plan_sharing(descriptor: &Descriptor<'_>) -> Option<Plan> {
-    let plain = descriptor.stream_origin().is_none() && descriptor.owned_tensor().is_none();
-    plain.then(|| plan_without_request(&subject_of(descriptor)))
+pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
+    descriptor.stream_origin().is_none() && descriptor.owned_tensor().is_none()
 }
 
 /// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
@@ -270,7 +270,10 @@ pub(super) fn finish_without_owner(
         // therefore succeeds.
         return reexport_tensor(copy, Some(&ExportRequest::default()));
     }
-    Ok(copy.with_plan(plan))
+    Ok(match plan.abi {
+        Abi::Versioned => copy.with_flags(plan.flags),
+        Abi::Legacy => copy.into_legacy_in_place(),
+    })
 }
 
 impl Managed {

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use crate::abi::DLManagedTensorVersioned;
 use crate::export::block::{UnfinishedExport, take_owner};
 use crate::export::dims_storage::Capacity;
-use crate::export::finish::{finish_export, plan_sharing, subject_of};
+use crate::export::finish::{finish_export, subject_of};
 use crate::request::{Plan, plan::plan, plan::plan_without_request};
 use crate::tensor::managed::device_of;
 use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
@@ -58,20 +58,13 @@ pub unsafe fn hand_over<O: Send + 'static>(
 #[derive(Debug)]
 pub struct OutOfMemory;
 
-/// Whether [`hand_over_plain`] can export the tensor: there is no stream to order, and the tensor was not made for this export.
-#[must_use]
-#[inline(always)]
-pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
-    plan_sharing(descriptor).is_some()
-}
-
 /// Views the described tensor as a [`TensorRef`], as its export would show it.
 #[must_use]
 pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
     descriptor.view()
 }
 
-/// Exports a tensor that [`is_plain`] without a request. [`hand_over`] exports any tensor.
+/// Exports a tensor that [`is_plain`](fn@crate::binding::is_plain), without a request. [`hand_over`] exports any tensor.
 ///
 /// # Errors
 ///

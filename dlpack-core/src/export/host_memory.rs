@@ -1,10 +1,8 @@
 //! Makes host copies for a consumer, and tensors of zeros. `memory/gather.rs` moves the items of a copy, unless items share bytes.
 #![expect(unsafe_code, reason = "copies between raw addresses")]
 
-use core::sync::atomic::AtomicBool;
-
 use crate::export::block::UnfinishedExport;
-use crate::export::{dims_storage::Capacity, recognize::owner_if_exactly};
+use crate::export::{dims_storage::Capacity, recognize::Block};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};
@@ -31,22 +29,8 @@ impl Managed {
     }
 }
 
-/// The memory of a copy that was made for one consumer.
-///
-/// Only [`export_copied_bytes`] creates it. So a tensor is such a copy if its deleter drops this type.
+/// The memory of a copy that was made for one consumer. Only [`export_copied_bytes`] creates it.
 struct CopiedBytes(#[expect(dead_code, reason = "owns the bytes")] AlignedBytes);
-
-/// Read only by the drop of [`CopiedBytes`].
-static MARK: AtomicBool = AtomicBool::new(false);
-
-impl Drop for CopiedBytes {
-    /// Reads `MARK`, which makes the code of the deleter unique. So the linker cannot merge it with another function, and its
-    /// address identifies copies.
-    fn drop(&mut self) {
-        // SAFETY: `MARK` is a static that no code writes.
-        unsafe { MARK.as_ptr().read_volatile() };
-    }
-}
 
 /// Whether a tensor is a copy that this crate made for one consumer, and that was not [shared](Managed::shared) since. The
 /// tensor is then the only user of its memory.
@@ -74,9 +58,8 @@ pub fn is_own_copy(tensor: &Managed) -> bool {
 /// Whether a tensor is a copy that this crate made for one consumer, even if it has been shared since; see [`is_own_copy`].
 #[inline(never)]
 pub(super) fn is_copy_by_this_crate(tensor: &Managed) -> bool {
-    // SAFETY: no other owner contains `CopiedBytes`, and its drop reads `MARK`, which no other drop does.
-    let is_one = unsafe { owner_if_exactly::<CopiedBytes>(tensor) }.is_some();
-    is_one && tensor.view().is_copied()
+    let owner = Block::of(tensor).and_then(|block| block.owner::<CopiedBytes>());
+    owner.is_some() && tensor.view().is_copied()
 }
 
 /// Copies a tensor that the host can read into new memory: row-major, 256-byte aligned, used by the result alone.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::Managed;
 use crate::element::Plain;
-use crate::export::block::{owner_of_type, take_owner_of_type};
+use crate::export::recognize::{Block, take_owner_of_type};
 
 impl Managed {
     /// Returns the vector that was moved into the tensor, with its address and capacity, if no other code has its memory.
@@ -49,7 +49,8 @@ fn is_whole_vec<T: Plain>(tensor: &Managed) -> bool {
     let view = tensor.view();
     // Checks the data type too, and that no other code writes: the bytes of `bool`s are valid, and stay so.
     let elements = view.as_slice::<T>();
-    owner_of_type::<Vec<T>>(tensor).is_some_and(|vec| {
+    let owner = Block::of(tensor).and_then(|block| block.owner::<Vec<T>>());
+    owner.is_some_and(|vec| {
         elements.is_ok_and(|found| {
             found.len() == vec.len() && (vec.is_empty() || found.as_ptr() == vec.as_ptr())
         })

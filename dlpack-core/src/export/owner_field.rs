@@ -4,11 +4,11 @@
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{
-    finish_export, finish_without_owner, plan_export, plan_sharing, transfer_path,
+    finish_export, finish_without_owner, is_plain, plan_export, subject_of, transfer_path,
 };
 use crate::export::hand_over::RawExport;
 use crate::export::root::{AllocationOwner, allocation_of, share_root};
-use crate::request::plan::TransferPath;
+use crate::request::plan::{TransferPath, plan_without_request};
 use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, layout::extent};
 
 /// Exports a tensor with a clone of `field` as its owner, as a consumer requests it, or as it is without a request.
@@ -45,10 +45,14 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     lend: for<'a> fn(&'a T) -> Loan<'a>,
     descriptor: &mut Descriptor<'_>,
 ) -> Option<RawExport> {
-    let plan = plan_sharing(descriptor)?;
+    if !is_plain(descriptor) {
+        return None;
+    }
+    let plan = plan_without_request(&subject_of(descriptor));
     let capacity = Capacity::of_rank(descriptor.rank());
     if let Some(allocation) = allocation_of(descriptor) {
-        let block = UnfinishedExport::try_new(AllocationOwner::new(allocation), capacity).ok()?;
+        let block =
+            UnfinishedExport::try_new(AllocationOwner(allocation.clone()), capacity).ok()?;
         return Some(RawExport::of(block, descriptor, &plan));
     }
     let block = UnfinishedExport::try_new(field.clone(), capacity).ok()?;

@@ -1,61 +1,18 @@
 //! Re-exports: exports that have another tensor, exported or imported before, as their owner.
-#![expect(unsafe_code, reason = "looks at the owners of exports")]
-
-use core::sync::atomic::AtomicBool;
 
 use crate::describe::descriptor::DescriptionSource;
 use crate::export::finish::export_moved;
-use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of, owner_of};
+use crate::export::recognize::Block;
 use crate::layout::views::LayoutView;
 use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
-/// A tensor as the owner of another export, of the same memory or of a view.
-///
-/// No other owner type contains it, so that [`owner_of`] can find it. `T` is a [`Managed`], or a [`Counted`] handle to one.
+/// A tensor as the owner of another export, of the same memory or of a view. `T` is a [`Managed`], or a [`Counted`] handle to one.
 pub(crate) struct ReexportOwner<T>(T);
-
-static DELETERS: KnownDeleters = KnownDeleters::unknown();
-static DELETERS_OF_COUNTED: KnownDeleters = KnownDeleters::unknown();
-const FORMS: &[OwnerForm] = &[
-    OwnerForm::Plain,
-    OwnerForm::Streamed,
-    OwnerForm::StreamedBlock,
-];
-
-impl ReexportOwner<Managed> {
-    fn new(tensor: Managed) -> Self {
-        /// Not inlined into other crates: their instances of the deleters would have other addresses.
-        #[cold]
-        #[inline(never)]
-        fn remember_deleters() {
-            DELETERS.remember(FORMS, deleters_of::<ReexportOwner<Managed>>);
-        }
-
-        if !DELETERS.are_known() {
-            remember_deleters();
-        }
-        Self(tensor)
-    }
-}
 
 impl ReexportOwner<Counted<Managed>> {
     pub(super) fn counted(tensor: Counted<Managed>) -> Self {
-        if !DELETERS_OF_COUNTED.are_known() {
-            DELETERS_OF_COUNTED.remember(FORMS, deleters_of::<ReexportOwner<Counted<Managed>>>);
-        }
         Self(tensor)
-    }
-}
-
-/// Read only by the drop of [`ReexportOwner`].
-static MARK: AtomicBool = AtomicBool::new(false);
-
-impl<T> Drop for ReexportOwner<T> {
-    /// Reads `MARK`, which makes the code of the deleter unique. So its address identifies re-exports.
-    fn drop(&mut self) {
-        // SAFETY: `MARK` is a static that no code writes.
-        unsafe { MARK.as_ptr().read_volatile() };
     }
 }
 
@@ -85,7 +42,7 @@ pub(super) fn reexport_changed(
     // Once other code has the memory too, the producer's flag that it is a private copy must not be repeated.
     let copied = tensor.view().is_copied() && !tensor.access().is_shared();
     let sole = tensor.is_unique();
-    let owner = ReexportOwner::new(tensor);
+    let owner = ReexportOwner(tensor);
     let export = export_moved(
         owner,
         |owner| {
@@ -98,38 +55,32 @@ pub(super) fn reexport_changed(
     Ok(export.with_base_facts(sole, copied && request.is_none()))
 }
 
-/// The first result of `find` for the described tensor or, if that is a re-export, for the tensor below it, and so on down.
+/// The first result of `find` for the block of the described tensor or, if that is a re-export, of the tensor below it, and so on
+/// down.
 ///
 /// An export that can hold the owner of that tensor need not hold the tensors in between. Returns `None` if such a tensor is
 /// needed because it frees device memory after the work of several streams.
-#[inline(always)]
+#[inline]
 pub(super) fn find_in_layers<'a, R>(
     described: &Descriptor<'a>,
-    find: impl Fn(&'a Managed) -> Option<R>,
+    find: impl Fn(Block<'a>) -> Option<R>,
 ) -> Option<R> {
     let DescriptionSource::BorrowedTensor(mut tensor) = described.source else {
         return None;
     };
     loop {
-        let found = find(tensor);
+        let block = Block::of(tensor)?;
+        let found = find(block);
         if found.is_some() {
             return found;
         }
-        tensor = tensor_below(tensor, described)?;
+        tensor = tensor_below(block, described)?;
     }
 }
 
 /// The tensor that a re-export has as its owner.
-#[inline(never)]
-fn tensor_below<'a>(tensor: &'a Managed, described: &Descriptor<'_>) -> Option<&'a Managed> {
-    // SAFETY: a `ReexportOwner` is always the whole owner, and its drop reads `MARK`, which no other drop does.
-    let sole =
-        unsafe { owner_of::<ReexportOwner<Managed>>(tensor, described, |form| DELETERS.get(form)) };
-    // SAFETY: a `ReexportOwner` is always the whole owner, and its drop reads `MARK`, which no other drop does.
-    let several = || unsafe {
-        owner_of::<ReexportOwner<Counted<Managed>>>(tensor, described, |form| {
-            DELETERS_OF_COUNTED.get(form)
-        })
-    };
+fn tensor_below<'a>(block: Block<'a>, described: &Descriptor<'_>) -> Option<&'a Managed> {
+    let sole = block.owner_in_order::<ReexportOwner<Managed>>(described);
+    let several = || block.owner_in_order::<ReexportOwner<Counted<Managed>>>(described);
     (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }

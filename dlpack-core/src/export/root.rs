@@ -7,49 +7,16 @@
 //! ```
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use core::sync::atomic::AtomicBool;
-
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{plan_export, transfer_path};
-use crate::export::recognize::{KnownDeleters, OwnerForm, deleters_of, owner_of};
+use crate::export::recognize::Block;
 use crate::export::reexport::find_in_layers;
 use crate::request::{Plan, plan::TransferPath};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
 
 /// The owner of an export that holds only a reference-counted allocation.
-pub(super) struct AllocationOwner(SharedAllocation);
-
-static DELETERS: KnownDeleters = KnownDeleters::unknown();
-
-/// Not inlined into other crates: their instances of the deleters would have other addresses.
-#[cold]
-#[inline(never)]
-fn remember_deleters() {
-    // The memory is host memory, which is never bound to a stream.
-    DELETERS.remember(&[OwnerForm::Plain], deleters_of::<AllocationOwner>);
-}
-
-impl AllocationOwner {
-    #[inline]
-    pub(super) fn new(allocation: &SharedAllocation) -> Self {
-        if !DELETERS.are_known() {
-            remember_deleters();
-        }
-        Self(allocation.clone())
-    }
-}
-
-/// Read only by the drop of [`AllocationOwner`].
-static MARK: AtomicBool = AtomicBool::new(false);
-
-impl Drop for AllocationOwner {
-    /// Reads `MARK`, which makes the code of the deleter unique. So its address identifies exports with this owner.
-    fn drop(&mut self) {
-        // SAFETY: `MARK` is a static that no code writes.
-        unsafe { MARK.as_ptr().read_volatile() };
-    }
-}
+pub(super) struct AllocationOwner(pub(super) SharedAllocation);
 
 /// The shared allocation that a described tensor lies in, if there is one and it contains every item.
 #[inline]
@@ -61,19 +28,9 @@ pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a Shared
         debug_assert!(contains_items(allocation, described));
         return Some(allocation);
     }
-    let owner = find_in_layers(described, |tensor| allocation_owner_of(tensor, described));
-    let allocation = owner.map(|owner| &owner.0);
+    let find = |block: Block<'a>| block.owner_in_order::<AllocationOwner>(described);
+    let allocation = find_in_layers(described, find).map(|owner| &owner.0);
     allocation.filter(|allocation| contains_items(allocation, described))
-}
-
-/// The owner of a tensor, if it is an [`AllocationOwner`].
-#[inline(always)]
-fn allocation_owner_of<'a>(
-    tensor: &'a Managed,
-    described: &Descriptor<'_>,
-) -> Option<&'a AllocationOwner> {
-    // SAFETY: no other owner contains an `AllocationOwner`, and its drop reads `MARK`, which no other drop does.
-    unsafe { owner_of(tensor, described, |form| DELETERS.get(form)) }
 }
 
 /// Whether the allocation contains every item of a tensor, and permits writes if the tensor does.
@@ -94,22 +51,23 @@ pub enum Root<'a, O> {
     Allocation,
 }
 
-/// Finds the root of the described memory; `None` if the described tensor itself has to be kept.
+/// Finds the root of the described memory; `None` if the described tensor itself has to be kept. `O` is the type of owners that the
+/// caller looks for.
 ///
 /// # Safety
 ///
-/// No owner of another type contains an `O`, and no other type's drop compiles to the code of `O`'s drop. A tensor's owner type
-/// is recognised by the address of its deleter, and functions with equal code may share an address.
+/// The caller does not access the memory of a tensor through its owner: consumers may be writing it.
 #[must_use]
-pub unsafe fn find_root<'a, O: Send + 'static>(described: &Descriptor<'a>) -> Option<Root<'a, O>> {
+pub unsafe fn find_root<'a, O: Send + Sync + 'static>(
+    described: &Descriptor<'a>,
+) -> Option<Root<'a, O>> {
     if described.allocation.is_some() {
         return Some(Root::Allocation);
     }
-    find_in_layers(described, |tensor| {
-        // SAFETY: same contract as this function's.
-        let owner = unsafe { owner_of(tensor, described, deleters_of::<O>) };
-        let allocation = || allocation_owner_of(tensor, described).map(|_| Root::Allocation);
-        owner.map(Root::Owner).or_else(allocation)
+    find_in_layers(described, |block| {
+        let owner = block.owner_in_order::<O>(described).map(Root::Owner);
+        let allocation = || block.owner_in_order::<AllocationOwner>(described);
+        owner.or_else(|| allocation().map(|_| Root::Allocation))
     })
 }
 
@@ -170,7 +128,7 @@ fn export_allocation(
     plan: &Plan,
 ) -> Result<Managed, Error> {
     let capacity = Capacity::of_rank(described.rank());
-    let block = UnfinishedExport::new(AllocationOwner::new(allocation), capacity)?;
+    let block = UnfinishedExport::new(AllocationOwner(allocation.clone()), capacity)?;
     Ok(block.into_tensor(described, plan))
 }
 

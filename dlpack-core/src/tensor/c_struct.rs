@@ -1,7 +1,7 @@
 //! The C struct of an owned tensor: versioned (DLPack 1.0 and later) or legacy; and its address in one word.
 #![expect(unsafe_code, reason = "reads and releases structs of C")]
 
-use core::{ffi::c_void, ptr, ptr::NonNull};
+use core::{ffi::c_void, ptr::NonNull};
 
 use crate::{Version, abi};
 
@@ -104,22 +104,28 @@ impl PackedStruct {
         }
     }
 
-    /// The `manager_ctx`, if the deleter of the struct has this address: the first one in the versioned struct, the second one in
-    /// the legacy struct.
-    pub(super) fn released_by(&self, [versioned, legacy]: [*const (); 2]) -> Option<*mut c_void> {
-        let is = match self.get() {
+    /// The `manager_ctx`, if the deleter of the struct is one of these.
+    #[inline]
+    pub(super) fn released_by(
+        &self,
+        versioned: unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned),
+        legacy: unsafe extern "C" fn(*mut abi::DLManagedTensor),
+    ) -> Option<*mut c_void> {
+        let (context, is_released) = match self.get() {
             ManagedStruct::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                deleter.is_some_and(|deleter| ptr::addr_eq(deleter as *const (), versioned))
+                let tensor = unsafe { &*tensor.as_ptr() };
+                let deleter = tensor.deleter.map(|deleter| deleter as *const ());
+                (tensor.manager_ctx, deleter == Some(versioned as *const ()))
             }
             ManagedStruct::Legacy(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let deleter = unsafe { (*tensor.as_ptr()).deleter };
-                deleter.is_some_and(|deleter| ptr::addr_eq(deleter as *const (), legacy))
+                let tensor = unsafe { &*tensor.as_ptr() };
+                let deleter = tensor.deleter.map(|deleter| deleter as *const ());
+                (tensor.manager_ctx, deleter == Some(legacy as *const ()))
             }
         };
-        is.then(|| self.context_and_has_deleter().0)
+        is_released.then_some(context)
     }
 
     /// Calls the deleter.

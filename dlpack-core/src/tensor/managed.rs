@@ -8,7 +8,7 @@ use crate::tensor::c_struct::{ManagedStruct, PackedStruct};
 use crate::tensor::managed_facts::{BlockVtable, ManagedFacts};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
-use crate::{element::Plain, loan::access::Access, request::Plan, stream::Queue, version::Abi};
+use crate::{element::Plain, loan::access::Access, stream::Queue, version::Abi};
 
 /// An exported tensor together with its memory, in the versioned or the legacy struct.
 ///
@@ -220,28 +220,25 @@ impl Managed {
         self.facts.access()
     }
 
-    /// Converts an export of this crate to the legacy struct, in place. A foreign tensor is returned unchanged.
-    pub(crate) fn into_legacy_in_place(self) -> Self {
-        let (ManagedStruct::Versioned(tensor), Some(block)) =
-            (self.tensor.get(), self.facts.block())
-        else {
-            return self;
-        };
-        let facts = self.into_facts();
-        // SAFETY: `to_legacy` belongs to the block that contains this struct, and `self`, its only owner, was forgotten.
-        let tensor = ManagedStruct::Legacy(unsafe { (block.to_legacy)(tensor) });
-        Self::new(tensor, facts)
+    /// Converts the struct of an export of this crate to the legacy one, in place. A foreign tensor is returned unchanged.
+    pub(crate) fn convert_struct(
+        self,
+        convert: impl FnOnce(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
+    ) -> Self {
+        match self.tensor.get() {
+            ManagedStruct::Versioned(tensor) if self.is_own_export() => {
+                let facts = self.into_facts();
+                Self::new(ManagedStruct::Legacy(convert(tensor)), facts)
+            }
+            _ => self,
+        }
     }
 
-    /// Converts a new export to the struct and flags that the plan requests. A plan requests the legacy struct only if that
-    /// struct can express the tensor.
-    pub(crate) fn with_plan(self, plan: &Plan) -> Self {
-        if plan.abi == Abi::Legacy {
-            return self.into_legacy_in_place();
-        }
+    /// Sets the flags of the struct, if it is the versioned one.
+    pub(crate) fn with_flags(self, flags: u64) -> Self {
         if let ManagedStruct::Versioned(tensor) = self.tensor.get() {
             // SAFETY: `self` is the only owner of this valid struct.
-            unsafe { (*tensor.as_ptr()).flags = plan.flags };
+            unsafe { (*tensor.as_ptr()).flags = flags };
         }
         self
     }
@@ -365,10 +362,14 @@ impl Managed {
         (head, context, block.dims)
     }
 
-    /// The `manager_ctx` of the tensor, if its deleter has this address: the first one in the versioned struct, the second one in
-    /// the legacy struct.
-    pub(crate) fn released_by(&self, deleters: [*const (); 2]) -> Option<*mut c_void> {
-        self.tensor.released_by(deleters)
+    /// The `manager_ctx` of the tensor, if its deleter is one of these.
+    #[inline]
+    pub(crate) fn released_by(
+        &self,
+        versioned: unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned),
+        legacy: unsafe extern "C" fn(*mut abi::DLManagedTensor),
+    ) -> Option<*mut c_void> {
+        self.tensor.released_by(versioned, legacy)
     }
 
     /// Borrows the elements as a mutable slice.
@@ -429,12 +430,6 @@ impl Managed {
         };
         self.forget_struct();
         Ok(tensor)
-    }
-
-    /// The table of the block of an export of this crate, and its `manager_ctx`; `None` for a foreign tensor.
-    pub(crate) fn block_and_context(&self) -> Option<(&'static BlockVtable, *mut c_void)> {
-        let block = self.facts.block()?;
-        Some((block, self.tensor.context_and_has_deleter().0))
     }
 
     /// Whether this is an export of this crate, which can be converted to the legacy struct in place.

@@ -5,10 +5,10 @@
 )]
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{any::TypeId, ffi::c_void, ptr, ptr::NonNull};
+use core::{any::TypeId, ffi::c_void, ptr};
 
 use crate::layout::{Dims, extent};
-use crate::{Error, LegacyPolicy, abi, loan::access::Access, stream::Queue};
+use crate::{Error, LegacyPolicy, loan::access::Access, stream::Queue};
 
 /// Functions of an export block, which depend on the type of its owner.
 // The alignment leaves the bits of `ManagedFacts::OF_EXPORT` free.
@@ -16,9 +16,8 @@ use crate::{Error, LegacyPolicy, abi, loan::access::Access, stream::Queue};
 pub(crate) struct BlockVtable {
     /// The offset of shape and strides in the block.
     pub(crate) dims: usize,
-    /// Converts the struct in the block to the legacy struct, in place.
-    pub(crate) to_legacy:
-        unsafe fn(NonNull<abi::DLManagedTensorVersioned>) -> NonNull<abi::DLManagedTensor>,
+    /// Drops the owner and frees the block, given the block's context. A C function, since the deleter ends with its call.
+    pub(crate) release: unsafe extern "C" fn(*mut c_void),
     /// Returns the type of the owner.
     pub(crate) owner_type: fn() -> TypeId,
     /// Returns the stream that the owner's memory is written on, given the block's context.
@@ -201,9 +200,10 @@ mod tests {
 
     #[test]
     fn each_fact_is_kept_beside_the_others() {
+        unsafe extern "C" fn ignore(_: *mut c_void) {}
         const BLOCK: &BlockVtable = &BlockVtable {
             dims: 7,
-            to_legacy: |tensor| tensor.cast(),
+            release: ignore,
             owner_type: TypeId::of::<u8>,
             stream: |_| None,
         };

@@ -65,10 +65,10 @@ def test_the_error_of_a_method_names_the_array():
 @pytest.mark.parametrize("way", ["method", "table"])
 def test_an_export_takes_one_small_block(cls, way):
     """The keepalive of object and borrow takes one pointer: with 3 axes, the block has 80 bytes of DLPack's struct, 48 of shape and
-    strides, and 8."""
+    strides, 8 for the table of its owner's type, and 8. The C library rounds the size up to its next size, by up to 8 bytes."""
     owner = cls([1.0, 2.0], *[[1, 1, 2]] * (cls in [p.Bent, p.BentAlone]))
     seen = WAYS[way](owner)
-    assert capi.size_of_block(seen.address) <= 80 + 48 + 8
+    assert capi.size_of_block(seen.address) <= 80 + 48 + 8 + 8 + 8
     seen.release()
 
 

@@ -314,7 +314,7 @@ def test_a_hundred_exports_at_once():
     assert capi.references(probe) == held
 
 
-@pytest.mark.parametrize("rank, most", [(1, 104), (2, 120), (3, 136), (6, 184)])
+@pytest.mark.parametrize("rank, most", [(1, 112), (2, 128), (3, 144), (6, 192)])
 def test_a_live_export_takes_no_more_than_it_needs(rank, most):
     """The struct, the keepalive, shape and strides are one block. Python allocates the capsule itself."""
     probe, count = p.Probe([1] * rank), 100

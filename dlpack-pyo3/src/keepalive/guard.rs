@@ -36,6 +36,10 @@ pub struct ObjectGuard<G> {
 // SAFETY: the guard may be dropped on any thread (`G: Send`). The object is used for nothing but its release, attached.
 unsafe impl<G: Send> Send for ObjectGuard<G> {}
 
+// SAFETY: a shared reference gives access to the object only on a thread that is attached, like `Py`. No code uses the guard through
+// a shared reference.
+unsafe impl<G: Send> Sync for ObjectGuard<G> {}
+
 impl<G> ObjectGuard<G> {
     /// Takes a new reference to `object`. `guard` borrows the contents of that object.
     #[inline]
