@@ -2,7 +2,7 @@
 
 use core::{array, fmt};
 
-use crate::{Error, layout::Dims};
+use crate::{Error, layout::Dims, layout::dims::INLINE};
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the shape of a typed array",
@@ -67,7 +67,12 @@ impl Rank for Dims {
     }
 
     #[inline]
-    fn from_fn(rank: usize, number: impl FnMut(usize) -> i64) -> Result<Self, Error> {
+    fn from_fn(rank: usize, mut number: impl FnMut(usize) -> i64) -> Result<Self, Error> {
+        if rank <= INLINE {
+            // With a constant number of steps the list is built in registers, and stored once.
+            let values = array::from_fn(|axis| if axis < rank { number(axis) } else { 0 });
+            return Ok(Self::from_inline(values, rank));
+        }
         let mut list = Self::zeroed(rank).check_allocated()?;
         list.iter_mut()
             .zip((0..rank).map(number))
