@@ -17,7 +17,18 @@ use crate::abi;
 pub struct DataType {
     /// As in the C struct, so that an export copies it as one word.
     in_c: abi::DLDataType,
-    padded: bool,
+    width: Width,
+}
+
+/// How many bits a value takes in memory. Two bytes, so that a [`DataType`] has no padding: a load of the field together with
+/// padding would wait for the store of the field.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u16)]
+enum Width {
+    /// As many as it has.
+    Packed,
+    /// A whole byte, for a value of fewer bits.
+    Padded,
 }
 
 macro_rules! data_types {
@@ -75,7 +86,7 @@ impl DataType {
     pub const fn new(code: u8, bits: u8, lanes: u16) -> Self {
         Self {
             in_c: abi::DLDataType { code, bits, lanes },
-            padded: false,
+            width: Width::Packed,
         }
     }
 
@@ -101,10 +112,12 @@ impl DataType {
     /// ```
     #[must_use]
     pub const fn padded(self) -> Self {
-        Self {
-            padded: self.in_c.bits % 8 != 0,
-            ..self
-        }
+        let width = if self.in_c.bits % 8 == 0 {
+            Width::Packed
+        } else {
+            Width::Padded
+        };
+        Self { width, ..self }
     }
 
     /// The type code from `dlpack.h`.
@@ -144,7 +157,7 @@ impl DataType {
     /// ```
     #[must_use]
     pub const fn is_padded(self) -> bool {
-        self.padded
+        matches!(self.width, Width::Padded)
     }
 
     /// The size of one item in bits.
@@ -155,7 +168,7 @@ impl DataType {
     #[must_use]
     #[inline]
     pub const fn itemsize_bits(self) -> usize {
-        let bits = if self.padded { 8 } else { self.in_c.bits };
+        let bits = if self.is_padded() { 8 } else { self.in_c.bits };
         bits as usize * self.in_c.lanes as usize
     }
 
@@ -237,7 +250,7 @@ impl DataType {
     pub(crate) const fn from_abi(dtype: abi::DLDataType, padded: bool) -> Self {
         let dtype = Self {
             in_c: dtype,
-            padded: false,
+            width: Width::Packed,
         };
         if padded { dtype.padded() } else { dtype }
     }
@@ -262,7 +275,7 @@ impl fmt::Display for DataType {
         if self.in_c.lanes != 1 {
             write!(f, "x{}", self.in_c.lanes)?;
         }
-        if self.padded {
+        if self.is_padded() {
             f.write_str(", one a byte")?;
         }
         Ok(())

@@ -133,16 +133,19 @@ impl<'a, 'py> Arguments<'a, 'py> {
         versioned
     }
 
-    /// Parses the request. `draft` adds the keyword `version` of the draft from before `max_version`.
+    /// Parses the arguments into the default `request`. `draft` adds the keyword `version` of the draft from before `max_version`.
     // INF-02 to INF-07
-    pub(crate) fn parse_request(&self, draft: bool) -> Result<ExportRequest, Raised> {
+    pub(crate) fn parse_request(
+        &self,
+        draft: bool,
+        request: &mut ExportRequest,
+    ) -> Result<(), Raised> {
         let Self { py, positional, .. } = *self;
         if positional != 0 {
             bail!(py, PyTypeError: "__dlpack__() takes keyword arguments only, but {positional} positional ones were given");
         }
-        let mut request = ExportRequest::default();
         let Some(names) = self.keyword_names() else {
-            return Ok(request);
+            return Ok(());
         };
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
@@ -174,7 +177,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
                 bail!(py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
             }
         };
-        Ok(request)
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 use std::ffi::CString;
 
-use dlpack_core::{Device, Version};
+use dlpack_core::{Device, ExportRequest, Version};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{Raised, catch_into_null, catch_panics};
@@ -181,9 +181,10 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
         // SAFETY: attached, and an instance of the class, by this function's contract.
         unsafe { (class.export)(object, ConsumerRequest::Default, &mut other) }
     } else {
-        match catch_panics(py, || arguments.parse_request(DRAFT)) {
+        let mut request = ExportRequest::default();
+        match catch_panics(py, || arguments.parse_request(DRAFT, &mut request)) {
             // SAFETY: attached, and an instance of the class, by this function's contract.
-            Ok(request) => unsafe {
+            Ok(()) => unsafe {
                 (class.export)(object, ConsumerRequest::With(&request), &mut other)
             },
             Err(Raised) => None,
