@@ -72,8 +72,9 @@ pub(crate) struct UnfilledLender<'py>(Bound<'py, PyAny>);
 impl<'py> UnfilledLender<'py> {
     /// Allocates a lender for the memory of a tensor, if a buffer can describe it.
     pub(crate) fn of_tensor(py: Python<'py>, tensor: &TensorRef<'_>) -> Result<Self, Raised> {
-        let (dtype, device) = (tensor.dtype(), tensor.device());
-        if !device.device_type.is_host_readable() {
+        let dtype = tensor.dtype();
+        if !tensor.device().device_type.is_host_readable() {
+            let device = tensor.device();
             bail!(py, PyBufferError: "the data is on {device}, and a buffer can only describe host memory");
         }
         let Some((format, itemsize)) = format_of(dtype) else {
@@ -344,6 +345,7 @@ impl LentBuffer {
 }
 
 /// The format in the syntax of the module `struct`, and the bytes of an item.
+#[inline(always)]
 fn format_of(dtype: DataType) -> Option<(&'static CStr, Py_ssize_t)> {
     Some(match dtype {
         DataType::BOOL => (c"?", 1),

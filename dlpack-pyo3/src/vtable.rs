@@ -278,18 +278,21 @@ fn store_tensor(
     None
 }
 
-/// Lends the described memory through the buffer protocol.
+/// Lends the described memory through the buffer protocol, and stores the object that lends it in `outcome`.
 #[inline(never)]
-fn lend_memory<O: ExportOwner>(py: Python<'_>, owner: O, descriptor: &Descriptor<'_>) -> Outcome {
+fn lend_memory<O: ExportOwner>(
+    py: Python<'_>,
+    owner: O,
+    descriptor: &Descriptor<'_>,
+    outcome: &mut Outcome,
+) {
     if !is_plain(descriptor) {
-        return Outcome::NotLent;
+        *outcome = Outcome::NotLent;
+        return;
     }
-    match UnfilledLender::of_tensor(py, &view(descriptor)) {
-        Ok(lender) => {
-            let owner = MemoryOwner::Object(owner.into_any(py));
-            Outcome::Lender(lender.fill_with(owner).unbind())
-        }
-        Err(Raised) => Outcome::None,
+    if let Ok(lender) = UnfilledLender::of_tensor(py, &view(descriptor)) {
+        let owner = MemoryOwner::Object(owner.into_any(py));
+        *outcome = Outcome::Lender(lender.fill_with(owner).unbind());
     }
 }
 
@@ -310,7 +313,7 @@ unsafe fn hand_over_requested<O: ExportOwner>(
     let request = match request {
         ConsumerRequest::With(request) => request,
         ConsumerRequest::Buffer => {
-            *other = lend_memory(py, owner, descriptor);
+            lend_memory(py, owner, descriptor, other);
             return None;
         }
         ConsumerRequest::Default => {
