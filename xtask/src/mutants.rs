@@ -14,6 +14,7 @@
 //!                    notice stays open
 //!   --without WORDS  the same without the test files whose names contain one of the words, such as "faults exit"
 //!   --table          run nothing, print and record what is known so far
+//!   --equal FILE     run nothing, record bugs that no test can notice: each line has a bug as in bugs.tsv, a tabulator, and the reason
 
 use crate::prelude::*;
 use crate::pytest::Run;

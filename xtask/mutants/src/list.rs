@@ -45,6 +45,22 @@ pub struct Mutant {
     pub stamp: u64,
 }
 
+impl Mutant {
+    /// The name of its function, if it has one.
+    pub fn function(&self) -> Option<&str> {
+        let (_, change) = self.key.split_once(": ")?;
+        if change.starts_with("by hand, ") {
+            return None;
+        }
+        let name = match change.rsplit_once(" in ") {
+            Some((_, name)) => name,
+            None => change.strip_prefix("replace ")?.split(" -> ").next()?,
+        };
+        let name = name.split(" (no. ").next()?;
+        Some(name.split(" with ()").next()?.trim())
+    }
+}
+
 /// All bugs of a package in a copy of the workspace, in the order of the source.
 pub fn mutants(program: &Path, tree: &Path, package: &str, by_hand: &str) -> Result<Vec<Mutant>> {
     let mut mutants = listed(program, tree, package)?;
@@ -291,6 +307,33 @@ mod tests {
             "dlpack-pyo3",
         );
         assert!(package.unwrap().is_empty(), "it is of another package");
+    }
+
+    #[test]
+    fn the_function_of_a_bug_is_part_of_its_key() {
+        let function = |key: &str| {
+            let mutant = Mutant {
+                file: String::new(),
+                key: key.to_owned(),
+                start: 0,
+                end: 0,
+                kind: Kind::Operator,
+                replacement: String::new(),
+                stamp: 0,
+            };
+            mutant.function().map(str::to_owned)
+        };
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(function("a.rs: replace > with < in f (no. 2)"), named("f"));
+        assert_eq!(
+            function("a.rs: replace g<T> -> bool with true"),
+            named("g<T>")
+        );
+        assert_eq!(
+            function("a.rs: replace <impl Drop for A>::drop with ()"),
+            named("<impl Drop for A>::drop")
+        );
+        assert_eq!(function("a.rs: by hand, true in 1 instead of false"), None);
     }
 
     #[test]

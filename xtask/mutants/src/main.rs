@@ -52,6 +52,8 @@ struct Options {
     end: Instant,
     /// Only prints the table.
     table: bool,
+    /// A file of bugs that are equal, with reasons.
+    equal: Option<PathBuf>,
 }
 
 /// One package with its bugs.
@@ -80,6 +82,7 @@ fn main() -> Result<()> {
         jobs: args.opt_value_from_str("--jobs")?.unwrap_or(cores),
         end: Instant::now() + Duration::from_secs_f64(minutes * 60.0),
         table: args.contains("--table"),
+        equal: args.opt_value_from_str("--equal")?,
     };
     let target: String = args
         .free_from_str()
@@ -87,7 +90,12 @@ fn main() -> Result<()> {
     let left = args.finish();
     ensure!(left.is_empty(), "unexpected {left:?}");
     let session = Session::new(target, options)?;
-    if !session.options.table {
+    if let Some(file) = &session.options.equal {
+        let judgements = fs::read_to_string(file)?;
+        session
+            .outcomes
+            .judge_equal(&session.mutants, &judgements)?;
+    } else if !session.options.table {
         session.run()?;
     }
     // Also after a run that was interrupted, whose results `--table` then records.
@@ -129,7 +137,9 @@ impl Session {
         let mutants = mutants(&program, &original.root, &package, BY_HAND)?;
         // To inspect a bug, set PLANTED to its number and run a test.
         let line = |(index, mutant): (usize, &Mutant)| {
-            format!("{}\t{}\n", plant::number(index), mutant.key)
+            let before = &sources[&mutant.file][..mutant.start];
+            let (number, line) = (plant::number(index), before.matches('\n').count() + 1);
+            format!("{number}\t{}\t{line}\n", mutant.key)
         };
         let lines: String = mutants.iter().enumerate().map(line).collect();
         fs::write(folder.join("bugs.tsv"), lines)?;

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::build::Sources;
 use crate::list::{Mutant, hash};
@@ -25,22 +25,25 @@ pub enum Verdict {
     Uncompiled,
     /// Compiles only without a switch, and was not run.
     Pending,
+    /// Alive, and changes nothing that a test could see, as a reader judged, who gave a reason.
+    Equal,
 }
 
-const WORDS: [(Verdict, &str); 5] = [
+const WORDS: [(Verdict, &str); 6] = [
     (Verdict::Noticed, "noticed"),
     (Verdict::Alive, "alive"),
     (Verdict::Unreached, "unreached"),
     (Verdict::Uncompiled, "uncompiled"),
     (Verdict::Pending, "pending"),
+    (Verdict::Equal, "equal"),
 ];
 
 pub struct Outcomes {
     path: PathBuf,
     known: Mutex<HashMap<String, Known>>,
-    /// The list in the repository: the [`fingerprint`] of each bug with a verdict.
+    /// The list in the repository: the [`fingerprint`] of each bug with a verdict, and the reason why it is equal.
     record: PathBuf,
-    recorded: BTreeMap<String, Verdict>,
+    recorded: BTreeMap<String, (Verdict, String)>,
 }
 
 #[derive(Clone)]
@@ -99,7 +102,8 @@ impl Outcomes {
         let mut recorded = BTreeMap::new();
         for line in fs::read_to_string(&record).unwrap_or_default().lines() {
             let (bug, word) = line.split_once(' ').unwrap_or((line, "noticed"));
-            recorded.insert(bug.to_owned(), Verdict::parse(word)?);
+            let (word, why) = word.split_once(' ').unwrap_or((word, "recorded"));
+            recorded.insert(bug.to_owned(), (Verdict::parse(word)?, why.to_owned()));
         }
         Ok(Self {
             path,
@@ -113,9 +117,10 @@ impl Outcomes {
     /// most of them, have no word.
     pub fn write_record(&self, mutants: &[Mutant]) -> Result<()> {
         let line = |mutant: &Mutant| {
-            let (bug, verdict) = (fingerprint(mutant), self.of(mutant)?.0);
+            let (bug, (verdict, why)) = (fingerprint(mutant), self.of(mutant)?);
             Some(match verdict {
                 Verdict::Noticed => format!("{bug}\n"),
+                Verdict::Equal => format!("{bug} {} {why}\n", verdict.word()),
                 other => format!("{bug} {}\n", other.word()),
             })
         };
@@ -127,15 +132,38 @@ impl Outcomes {
         )?)
     }
 
+    /// Records the judgements of a file, which has a bug and a reason in each line, with a tabulator between them.
+    pub fn judge_equal(&self, mutants: &[Mutant], judgements: &str) -> Result<()> {
+        for line in judgements.lines() {
+            let (key, why) = line
+                .split_once('\t')
+                .with_context(|| format!("no reason: {line}"))?;
+            let mutant = mutants.iter().find(|mutant| mutant.key == key);
+            let mutant = mutant.with_context(|| format!("no such bug: {key}"))?;
+            let known = self.of(mutant).map(|known| known.0);
+            let is_judged = known.is_some_and(|known| known.is_alive() || known == Verdict::Equal);
+            ensure!(
+                is_judged,
+                "only bugs that no test notices can be equal: {key} is {known:?}"
+            );
+            self.add(mutant, Verdict::Equal, why)?;
+        }
+        Ok(())
+    }
+
     /// The verdict for a bug, if its function is unchanged.
     pub fn of(&self, mutant: &Mutant) -> Option<(Verdict, String)> {
+        let recorded = || self.recorded.get(&fingerprint(mutant)).cloned();
         let known = self.known.lock().expect("no panic");
         let found = known.get(&mutant.key);
-        if let Some(found) = found.filter(|found| found.function == mutant.stamp) {
-            return Some((found.verdict, found.why.clone()));
-        }
-        let recorded = self.recorded.get(&fingerprint(mutant))?;
-        Some((*recorded, "recorded".to_owned()))
+        let Some(found) = found.filter(|found| found.function == mutant.stamp) else {
+            return recorded();
+        };
+        // A run cannot tell that a bug is equal.
+        let is_equal =
+            |recorded: &(Verdict, _)| found.verdict.is_alive() && recorded.0 == Verdict::Equal;
+        let found = (found.verdict, found.why.clone());
+        Some(recorded().filter(is_equal).unwrap_or(found))
     }
 
     /// The bugs that did not compile behind a switch in an earlier run, which are not compiled again.
@@ -168,7 +196,7 @@ impl Outcomes {
         Ok(())
     }
 
-    /// The table of `spec/mutants.md` for these bugs, and those that are alive.
+    /// The tables of `spec/mutants.md` for these bugs, those that are equal, and those that are alive.
     pub fn table<'a>(
         &self,
         sources: &Sources,
@@ -178,6 +206,7 @@ impl Outcomes {
         let (mut with_unsafe, mut without, mut all) =
             (Row::default(), Row::default(), Row::default());
         let mut alive = String::new();
+        let mut equal: BTreeMap<(&str, String), (usize, BTreeSet<&str>)> = BTreeMap::new();
         for mutant in mutants {
             let verdict = self.of(mutant);
             let is_unsafe = has_unsafe(&sources[&mutant.file]);
@@ -191,11 +220,19 @@ impl Outcomes {
             for row in [row, kind, &mut all] {
                 row.add(verdict.as_ref().map(|found| found.0));
             }
-            if let Some((Verdict::Alive | Verdict::Unreached, why)) = verdict {
-                alive.push_str(&format!("{} ({why})\n", mutant.key));
+            match verdict {
+                Some((Verdict::Alive | Verdict::Unreached, why)) => {
+                    alive.push_str(&format!("{} ({why})\n", mutant.key));
+                }
+                Some((Verdict::Equal, why)) => {
+                    let (count, functions) = equal.entry((&mutant.file, why)).or_default();
+                    *count += 1;
+                    functions.extend(mutant.function());
+                }
+                _ => {}
             }
         }
-        let mut text = "| files | mutants | compile | noticed | alive | not run | of 100 |\n|---|---|---|---|---|---|---|\n".to_owned();
+        let mut text = format!("| files {HEAD}");
         for (name, row) in [
             ("with `unsafe`", &with_unsafe),
             ("others", &without),
@@ -203,19 +240,32 @@ impl Outcomes {
         ] {
             text.push_str(&row.line(name));
         }
-        text.push_str("\n| file | mutants | compile | noticed | alive | not run | of 100 |\n|---|---|---|---|---|---|---|\n");
+        text.push_str(&format!("\n| file {HEAD}"));
         for (file, row) in rows
             .iter()
             .filter(|(_, row)| row.compiled() > 0 || row.pending > 0)
         {
-            let file = file.split_once("/src/").map_or(*file, |(_, file)| file);
-            text.push_str(&row.line(&format!(
-                "`{file}`{}",
-                if row.is_unsafe { " (unsafe)" } else { "" }
-            )));
+            let of_unsafe = if row.is_unsafe { " (unsafe)" } else { "" };
+            text.push_str(&row.line(&format!("`{}`{of_unsafe}", short(file))));
+        }
+        text.push_str("\n| equal | bugs | why |\n|---|---|---|\n");
+        for ((file, why), (count, functions)) in equal {
+            let names = functions.iter().map(|function| format!(", `{function}`"));
+            let names: String = names.collect();
+            text.push_str(&format!("| `{}`{names} | {count} | {why} |\n", short(file)));
         }
         Ok(format!("{text}\nAlive:\n{alive}"))
     }
+}
+
+/// The columns after the first one.
+const HEAD: &str = "| bugs | compile | equal | noticed | alive | not run | of 100 |
+|---|---|---|---|---|---|---|---|
+";
+
+/// The path of a file in the sources of its package.
+fn short(file: &str) -> &str {
+    file.split_once("/src/").map_or(file, |(_, file)| file)
 }
 
 #[derive(Default)]
@@ -223,6 +273,7 @@ struct Row {
     all: usize,
     noticed: usize,
     alive: usize,
+    equal: usize,
     pending: usize,
     is_unsafe: bool,
 }
@@ -233,26 +284,32 @@ impl Row {
         match verdict {
             Some(Verdict::Noticed) => self.noticed += 1,
             Some(Verdict::Alive | Verdict::Unreached) => self.alive += 1,
+            Some(Verdict::Equal) => self.equal += 1,
             Some(Verdict::Uncompiled) => {}
             Some(Verdict::Pending) | None => self.pending += 1,
         }
     }
 
     fn compiled(&self) -> usize {
-        self.noticed + self.alive
+        self.noticed + self.alive + self.equal
     }
 
     fn line(&self, name: &str) -> String {
-        let (all, compiled, pending) = (self.all, self.compiled(), self.pending);
-        let percent = 100.0 * self.noticed as f64 / compiled.max(1) as f64;
-        let percent = if compiled == 0 {
-            String::new()
-        } else {
-            format!("{percent:.1}")
+        let Self {
+            all,
+            noticed,
+            alive,
+            equal,
+            pending,
+            ..
+        } = self;
+        let (compiled, viable) = (self.compiled(), noticed + alive);
+        let percent = match viable {
+            0 => String::new(),
+            _ => format!("{:.1}", 100.0 * *noticed as f64 / viable as f64),
         };
         format!(
-            "| {name} | {all} | {compiled} | {} | {} | {pending} | {percent} |\n",
-            self.noticed, self.alive
+            "| {name} | {all} | {compiled} | {equal} | {noticed} | {alive} | {pending} | {percent} |\n"
         )
     }
 }
@@ -291,12 +348,27 @@ mod tests {
             assert_eq!(verdict(outcomes, "lives", 6), None);
         }
         let sources = Sources::from([("a.rs".to_owned(), "unsafe { f() }".to_owned())]);
-        let mutants = [mutant("seen", 5), mutant("lives", 5), mutant("other", 5)];
+        let same = mutant("a.rs: delete ! in f<T>", 5);
+        first.add(&same, Verdict::Alive, "2 tests").unwrap();
+        let mutants = [
+            mutant("seen", 5),
+            mutant("lives", 5),
+            mutant("other", 5),
+            same,
+        ];
+        first
+            .judge_equal(&mutants, "a.rs: delete ! in f<T>\tspeed")
+            .unwrap();
+        for unfit in ["seen\tspeed", "gone\tspeed", "lives"] {
+            assert!(first.judge_equal(&mutants, unfit).is_err(), "{unfit}");
+        }
         let table = first.table(&sources, mutants.iter()).unwrap();
-        assert!(
-            table.contains("| with `unsafe` | 3 | 2 | 1 | 1 | 1 | 50.0 |"),
-            "{table}"
-        );
+        for line in [
+            "| with `unsafe` | 4 | 3 | 1 | 1 | 1 | 1 | 50.0 |",
+            "| `a.rs`, `f<T>` | 1 | speed |",
+        ] {
+            assert!(table.contains(line), "{table}");
+        }
         assert!(table.ends_with("Alive:\nlives (3 tests)\n"), "{table}");
         // On another machine only the record is known, for functions that are unchanged.
         let changed = mutant("changed", 5);
@@ -305,7 +377,7 @@ mod tests {
         first.add(&text, Verdict::Uncompiled, "E0277").unwrap();
         let [seen, lives] = ["seen", "lives"].map(|key| mutant(key, 5));
         first
-            .write_record(&[seen, lives, mutant("changed", 6), text])
+            .write_record(&[seen, lives, mutant("changed", 6), text, mutants[3].clone()])
             .unwrap();
         fs::remove_file(&path).unwrap();
         let elsewhere = open();
@@ -314,6 +386,20 @@ mod tests {
         assert_eq!(verdict(&elsewhere, "lives", 5), Some(Verdict::Alive));
         assert_eq!(verdict(&elsewhere, "text", 5), Some(Verdict::Uncompiled));
         assert_eq!(verdict(&elsewhere, "changed", 5), None);
+        let equal = Some((Verdict::Equal, "speed".to_owned()));
+        assert_eq!(elsewhere.of(&mutants[3]), equal);
+        elsewhere
+            .add(&mutants[3], Verdict::Alive, "2 tests")
+            .unwrap();
+        assert_eq!(elsewhere.of(&mutants[3]), equal);
+        elsewhere
+            .add(&mutants[3], Verdict::Noticed, "by a test")
+            .unwrap();
+        assert_eq!(
+            elsewhere.of(&mutants[3]).map(|it| it.0),
+            Some(Verdict::Noticed)
+        );
+        fs::remove_file(path).unwrap();
         fs::remove_file(record).unwrap();
     }
 }
