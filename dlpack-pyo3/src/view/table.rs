@@ -23,7 +23,7 @@ use dlpack_core::binding::{LeaseTable, Span};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, prelude::*};
 
-use crate::{capi::address_of, error::discard_error, values::new_string};
+use crate::{error::discard_error, values::new_string};
 
 mod lock;
 
@@ -168,10 +168,12 @@ fn find_in_interpreter(py: Python<'_>) -> Result<*mut LeaseInterface, &'static s
 /// The main interpreter's dict for extension modules.
 fn main_dict(py: Python<'_>) -> Result<Bound<'_, PyDict>, &'static str> {
     // SAFETY: attached, as `py` shows.
-    let mut interpreter = unsafe { ffi::PyInterpreterState_Get() };
+    let interpreter = unsafe { ffi::PyInterpreterState_Get() };
+    // Before Python 3.12 arrays are refused in a sub-interpreter. From then on it may have a lock of its own, and the dict of the
+    // main interpreter cannot be used from it.
     // SAFETY: attached to this interpreter, as `py` shows.
     if unsafe { ffi::PyInterpreterState_GetID(interpreter) } != 0 {
-        interpreter = main_interpreter(py)?;
+        return Err("a subinterpreter cannot reach the table of the main interpreter");
     }
     // SAFETY: the interpreter is alive; the result is a borrowed reference, or null without an exception.
     let dict = unsafe { ffi::PyInterpreterState_GetDict(interpreter) };
@@ -180,29 +182,4 @@ fn main_dict(py: Python<'_>) -> Result<Bound<'_, PyDict>, &'static str> {
     let dict = unsafe { Bound::from_borrowed_ptr_or_opt(py, dict) };
     let dict = dict.and_then(|dict| dict.cast_into::<PyDict>().ok());
     dict.ok_or("the interpreter has no dict for their table")
-}
-
-/// The main interpreter, from a sub-interpreter: both share the process's memory, so the table must be shared too.
-fn main_interpreter(py: Python<'_>) -> Result<*mut ffi::PyInterpreterState, &'static str> {
-    type Main = unsafe extern "C" fn() -> *mut ffi::PyInterpreterState;
-    const FAILED: &str = "a subinterpreter cannot reach the table of the main interpreter";
-
-    // From Python 3.12 on an interpreter may have its own lock, so objects of the main interpreter cannot be used from it.
-    if py.version_info() >= (3, 12) {
-        return Err(FAILED);
-    }
-    match address_of(py, "PyInterpreterState_Main") {
-        Ok(address) if address != 0 => {
-            let function = core::ptr::with_exposed_provenance_mut::<c_void>(address);
-            // SAFETY: the address of this C function, which has this signature in every Python version.
-            let function = unsafe { core::mem::transmute::<*mut c_void, Main>(function) };
-            // SAFETY: may be called on any thread.
-            Ok(unsafe { function() })
-        }
-        Ok(_) => Err(FAILED),
-        Err(error) => {
-            discard_error(py, error);
-            Err(FAILED)
-        }
-    }
 }
