@@ -339,6 +339,18 @@ mod tests {
     use crate::Error;
     use alloc::{format, string::ToString};
 
+    #[test]
+    fn a_complex_number_is_aligned_as_its_parts() {
+        for (dtype, alignment) in [
+            (DataType::C64, 4),
+            (DataType::C128, 8),
+            (DataType::F64, 8),
+            (DataType::U8, 1),
+        ] {
+            assert_eq!(dtype.alignment(), alignment, "{dtype}");
+        }
+    }
+
     /// Every named constant is a data type that DLPack 1.3 defines for values, so none is an opaque handle; except for those of
     /// later headers, which are refused by their names.
     // DTY-10, DTY-15, DTY-16, DTY-17

@@ -391,3 +391,32 @@ impl Queue {
 /// CUDA's numbers of the default streams. In its functions without a suffix, 0 also means the legacy default stream.
 pub(crate) const LEGACY: usize = 1;
 pub(crate) const PER_THREAD: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_goes_by_its_handle_if_no_context_is_named() {
+        let stream = Queue::new(77);
+        let placed = stream.in_context(4096);
+        assert!(stream.goes_by(stream) && placed.goes_by(placed));
+        assert!(!stream.goes_by(placed) && !placed.goes_by(stream));
+        assert!(!stream.goes_by(Queue::new(78)));
+    }
+
+    #[cfg(feature = "cudarc")]
+    #[test]
+    fn only_a_default_stream_without_a_context_moves_to_the_primary_one() {
+        for handle in [0, LEGACY, PER_THREAD] {
+            let default = Queue::new(handle);
+            let moved = default.in_primary();
+            assert!(moved.is_placed() && moved.context().is_none(), "{handle}");
+            assert_eq!(moved.handle, handle);
+            let placed = default.in_context(4096);
+            assert_eq!(placed.in_primary(), placed);
+        }
+        let made = Queue::new(77);
+        assert_eq!(made.in_primary(), made);
+    }
+}

@@ -14,7 +14,7 @@ use dlpack_core::abi::DLDataType;
 use dlpack_core::array::{Array, ArrayMut, Part, PartMut, Rank, View, ViewMut};
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
-use dlpack_core::{DLPack, Error, Managed};
+use dlpack_core::{DLPack, Error, FromDLPack, Managed};
 use made::{BOOL, F32, Foreign, I32, U8, dtype};
 
 static_assertions::assert_impl_all!(View<f32, [i64; 2]>: Send, Sync);
@@ -530,6 +530,59 @@ fn a_tensor_that_does_not_fit_is_returned_with_the_error() {
     assert_eq!(deleted.times(), 1);
 }
 
+#[test]
+fn an_array_of_any_rank_returns_its_lists() {
+    let mut memory = [0_u8; 24];
+    let wide = foreign(&mut memory, U8, &[2, 3]).strides(&[12, -4]);
+    let mut wide = wide;
+    wide.data = wide.data.wrapping_add(8);
+    let view = View::<u8, Dims>::new(import(&wide)).unwrap();
+    assert_eq!((view.shape(), view.strides()), (&[2, 3][..], &[12, -4][..]));
+}
+
+#[test]
+fn an_element_that_is_set_is_read_again() {
+    let mut own =
+        ViewMut::<u16, [i64; 2]>::new([[1_u16, 2], [3, 4]].into_dlpack().unwrap()).unwrap();
+    own.set([1, 0], 30);
+    assert_eq!(own.to_vec().unwrap(), [1, 2, 30, 4]);
+    let shared = [[0.5_f64, 1.5], [2.5, 3.5]].into_dlpack().unwrap().shared();
+    let mut shared = ViewMut::<f64, Dims>::new(shared).unwrap();
+    shared.set([0, 1], -1.0);
+    assert_eq!(shared.to_vec().unwrap(), [0.5, -1.0, 2.5, 3.5]);
+    let mut pairs =
+        ViewMut::<[u8; 3], [i64; 1]>::new([[1_u8, 2, 3], [4, 5, 6]].into_dlpack().unwrap())
+            .unwrap();
+    pairs.set([1], [7, 8, 9]);
+    assert_eq!(pairs.to_vec().unwrap(), [[1, 2, 3], [7, 8, 9]]);
+}
+
+#[test]
+fn a_view_fits_what_it_can_be_made_of() {
+    let floats = [1.0_f32, 2.0].into_dlpack().unwrap();
+    let numbers = [1_i32, 2].into_dlpack().unwrap();
+    assert!(View::<f32, [i64; 1]>::fits(&floats.view()));
+    assert!(!View::<f32, [i64; 1]>::fits(&numbers.view()));
+    assert!(!View::<f32, [i64; 2]>::fits(&floats.view()));
+    assert!(ViewMut::<f32, [i64; 1]>::fits(&floats.view()));
+    assert!(!ViewMut::<f32, [i64; 1]>::fits(&numbers.view()));
+    assert!(!ViewMut::<f32, [i64; 2]>::fits(&floats.view()));
+}
+
+#[test]
+fn a_view_prints_what_it_is() {
+    let print = |text: String| text.split(' ').next().unwrap_or_default().to_owned();
+    let array = || [1_u8, 2].into_dlpack().unwrap();
+    let view = View::<u8, [i64; 1]>::new(array()).unwrap();
+    assert_eq!(print(format!("{view:?}")), "View(Array");
+    let items = view.iter().map(|byte| byte);
+    assert_eq!(print(format!("{items:?}")), "Mapped");
+    let view = ViewMut::<u8, [i64; 1]>::new(array()).unwrap();
+    assert_eq!(print(format!("{view:?}")), "ViewMut(Array");
+    let owned = View::<u8, [i64; 1]>::new(array()).unwrap().into_slice();
+    assert_eq!(format!("{:?}", owned.unwrap()), "[1, 2]");
+}
+
 /// An element has no gaps, but there may be some between elements.
 #[test]
 fn gaps_in_an_element_are_refused() {
@@ -739,6 +792,26 @@ fn ndarray_views_have_the_same_elements() {
     assert!(huge.to_vec().unwrap().is_empty() && huge.transpose().iter().next().is_none());
     let shared = View::<u8, [i64; 1]>::new(vec![0_u8].into_dlpack().unwrap().shared()).unwrap();
     assert_eq!(shared.as_ndarray().unwrap_err(), Error::MayChange);
+}
+
+/// A view of a reversed axis begins at its last element, also one that writes.
+#[cfg(feature = "ndarray")]
+#[test]
+fn ndarray_views_that_write_reverse_the_reversed_axes() {
+    let mut memory = [1_u16, 2, 3, 4, 5, 6];
+    let mut reversed = Foreign::new(
+        memory.as_mut_ptr().wrapping_add(3).cast(),
+        dtype(1, 16, 1),
+        &[2, 3],
+    );
+    reversed = reversed.strides(&[-3, 1]);
+    let mut array = ViewMut::<u16, [i64; 2]>::new(import(&reversed)).unwrap();
+    let mut view = array.as_ndarray_mut().unwrap();
+    assert!(view.iter().eq(&[4, 5, 6, 1, 2, 3]));
+    view[[0, 1]] = 50;
+    view[[1, 2]] = 30;
+    drop(array);
+    assert_eq!(memory, [1, 2, 30, 4, 50, 6]);
 }
 
 #[cfg(feature = "nalgebra")]

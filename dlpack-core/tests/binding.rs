@@ -4,13 +4,18 @@
 
 mod made;
 
+use core::ptr::null_mut;
 use dlpack_core::abi::{
-    DLDataType, kDLBfloat, kDLBool, kDLComplex, kDLFloat, kDLInt, kDLOpaqueHandle, kDLUInt,
+    DLDataType, DLTensor, kDLBfloat, kDLBool, kDLComplex, kDLFloat, kDLInt, kDLOpaqueHandle,
+    kDLUInt,
 };
 use dlpack_core::binding::{
-    AnyNumber, Numbers, Pick, PickedView, Records, TensorSlice, copy_numbers, only_number,
+    AnyNumber, Handover, Numbers, Pick, PickedView, Records, TensorSlice, copy_numbers, hand_over,
+    is_plain, only_number, share_allocation, zeroed_like,
 };
-use dlpack_core::{DLPack, Error, Layout, Managed, Record, Version};
+use dlpack_core::{
+    DLPack, Device, Error, ExportRequest, Layout, Managed, Parts, Record, SharedBuffer, Version,
+};
 use made::Foreign;
 
 const fn dtype(code: u8, bits: u8) -> DLDataType {
@@ -197,6 +202,9 @@ fn steps_select_as_many_indices_as_they_reach() {
         // SAFETY: a slice of `tensor`.
         let view = unsafe { slice.view(&tensor) };
         assert_eq!(view.to_vec::<u8>().unwrap(), expected, "{step}");
+        // The stride of a single index stays what it was.
+        let stride = if expected.len() > 1 { step as i64 } else { 1 };
+        assert_eq!(view.strides(), [stride], "{step}");
     }
     for step in [2, -2] {
         let empty = select(&tensor, |view| view.pick(&Pick::Slice(2..2, step))).unwrap();
@@ -208,9 +216,9 @@ fn steps_select_as_many_indices_as_they_reach() {
 /// The view of a slice is that of its export: in the newest version, and not marked as a copy, even if the whole tensor is one.
 #[test]
 fn a_slice_of_a_copy_is_no_copy() {
-    let request = dlpack_core::ExportRequest {
+    let request = ExportRequest {
         copy: Some(true),
-        ..dlpack_core::ExportRequest::versioned()
+        ..ExportRequest::versioned()
     };
     let copy = vec![1_u8, 2, 3].into_dlpack().unwrap();
     let copy = copy.into_dlpack_with(&request).unwrap();
@@ -260,4 +268,78 @@ fn records_are_lent_from_values_and_from_bytes() {
             .unwrap()
             .is_empty()
     );
+}
+
+/// A struct with the owner of the memory can be taken back; any other result is a tensor like every other.
+#[test]
+fn only_a_tensor_that_keeps_its_owner_is_handed_over_as_a_struct() {
+    let bytes = vec![1_u8, 2, 3];
+    let hand_over = |request: &ExportRequest| {
+        let mut described = bytes.describe().unwrap();
+        // SAFETY: the bytes outlive the tensor, and no code writes them.
+        unsafe { hand_over(|| (), &mut described, request) }.unwrap()
+    };
+    match hand_over(&ExportRequest::versioned()) {
+        Handover::Kept(tensor) => {
+            // SAFETY: a struct that this crate made, whose deleter was not called.
+            let tensor = unsafe { Managed::from_raw(tensor) }.unwrap();
+            assert_eq!(tensor.view().as_ptr(), bytes.as_ptr());
+        }
+        Handover::Other(_) => panic!("the owner is kept"),
+    }
+    let copied = ExportRequest {
+        copy: Some(true),
+        ..ExportRequest::versioned()
+    };
+    let legacy = ExportRequest::default();
+    for request in [copied, legacy] {
+        let Handover::Other(tensor) = hand_over(&request) else {
+            panic!("a copy has no owner, and the legacy struct no place for more: {request:?}");
+        };
+        assert_eq!(tensor.view().to_vec::<u8>().unwrap(), bytes);
+    }
+}
+
+#[test]
+fn a_tensor_that_was_made_for_its_export_is_not_plain() {
+    let bytes = [1_u8, 2, 3];
+    let described = bytes.describe().unwrap();
+    assert!(is_plain(&described));
+    assert!(!described.is_made_on_request());
+    let made = Parts::new().via(bytes.into_dlpack().unwrap()).unwrap();
+    assert!(!is_plain(&made));
+    assert!(made.is_made_on_request());
+}
+
+#[test]
+fn zeros_are_made_like_a_prototype_on_the_cpu_alone() {
+    let mut shape = [2, 3];
+    let mut prototype = DLTensor {
+        data: null_mut(),
+        device: Device::CPU.into(),
+        ndim: 2,
+        dtype: dtype(kDLInt, 16),
+        shape: shape.as_mut_ptr(),
+        strides: null_mut(),
+        byte_offset: 0,
+    };
+    // SAFETY: the prototype has a shape of two entries.
+    let tensor = unsafe { zeroed_like(&prototype) }.unwrap();
+    assert_eq!(tensor.view().shape(), [2, 3]);
+    assert_eq!(tensor.view().to_vec::<i16>().unwrap(), [0; 6]);
+    let requested = Device::cuda(0);
+    prototype.device = requested.into();
+    // SAFETY: the prototype has a shape of two entries.
+    let elsewhere = unsafe { zeroed_like(&prototype) };
+    assert!(matches!(
+        elsewhere,
+        Err(Error::UnreachableDevice { requested: found, .. }) if found == requested
+    ));
+}
+
+#[test]
+fn only_a_shared_buffer_has_an_allocation_to_share() {
+    let buffer = SharedBuffer::<f32>::zeroed(3).unwrap();
+    assert!(share_allocation(&buffer.describe().unwrap()).is_some());
+    assert!(share_allocation(&[1_u8].describe().unwrap()).is_none());
 }

@@ -315,6 +315,10 @@ fn errors_name_the_right_numbers() {
         error(Parts::new().offset(10)),
         Error::BadOffset { found: 10 }
     );
+    assert_eq!(
+        error(Parts::new().offset(-2)),
+        Error::BadOffset { found: -2 }
+    );
     let outside = error(Parts::new().shape([3]).strides([-2]).offset(1));
     let (first, end, len) = (-3, 2, 4);
     assert_eq!(outside, Error::OutOfBounds { first, end, len });
@@ -733,4 +737,40 @@ fn arrays_in_the_order_of_the_struct() {
     let Matrix(array) = Matrix::from_dlpack(tensor).unwrap();
     assert_eq!(array.strides(), [1, 2]);
     assert_eq!(array, ndarray::array![[1, 2, 3], [1, 2, 3]]);
+}
+
+#[test]
+fn an_error_about_a_stream_lists_the_streams_of_the_device() {
+    for (device, streams) in [
+        (Device::cuda(0), "a CUstream"),
+        (Device::rocm(0), "a hipStream_t"),
+        (Device::CPU, "none, or -1"),
+    ] {
+        let message = Error::BadStream { found: 5, device }.to_string();
+        assert!(message.contains(streams), "{message}");
+    }
+}
+
+/// The size that the data determines, beside an axis without indices.
+#[test]
+fn no_elements_fill_any_hole_beside_an_empty_axis() {
+    #[derive(DLPack)]
+    #[dlpack(shape = [_, columns])]
+    struct Empty {
+        #[dlpack(data)]
+        items: Vec<u8>,
+        columns: usize,
+    }
+    let items = Vec::new();
+    let empty = Empty { items, columns: 0 };
+    assert_eq!(empty.describe().unwrap().shape(), [0, 0]);
+    let items = vec![1];
+    let full = Empty { items, columns: 0 };
+    assert!(matches!(
+        full.describe(),
+        Err(Error::NotInferable {
+            elements: 1,
+            others: 0
+        })
+    ));
 }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "calls deleters as C code does")]
 
 mod allocator;
+mod made;
 
 use allocator::{ALLOCATIONS, LIVE, with_budget};
 use core::cell::Cell;
@@ -1263,4 +1264,17 @@ fn lists_of_a_reshaped_tensor_are_allocated_only_if_they_exceed_the_block() {
         }
     });
     assert_eq!(left, 0, "bytes are lost");
+}
+
+#[test]
+fn strides_that_were_computed_are_freed_with_their_tensor() {
+    let (strides, _, left) = counted(|| {
+        let mut memory = [0_u8; 6];
+        let mut foreign = made::Foreign::new(memory.as_mut_ptr(), made::U8, &[2, 3]);
+        foreign.strides = None;
+        // SAFETY: a valid struct over `memory`, which outlives the tensor.
+        let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
+        <[i64; 2]>::try_from(tensor.view().strides()).unwrap()
+    });
+    assert_eq!((strides, left), ([3, 1], 0));
 }

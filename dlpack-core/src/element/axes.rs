@@ -196,6 +196,14 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_eight_axes_are_compared_to_their_ends() {
+        let eight = <[[[[[[[[u8; 2]; 3]; 4]; 5]; 6]; 7]; 8]; 9]>::TRAILING;
+        assert!(eight.has_same_extents(&eight));
+        let other = <[[[[[[[[u8; 1]; 3]; 4]; 5]; 6]; 7]; 8]; 9]>::TRAILING;
+        assert!(!eight.has_same_extents(&other));
+    }
+
+    #[test]
     fn fields_of_different_rank_become_one_axis() {
         let mixed = Axes::of_fields(&[<[f32; 3]>::TRAILING, f32::TRAILING]);
         assert_eq!(mixed.extents(), [4]);
