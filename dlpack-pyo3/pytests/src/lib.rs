@@ -102,6 +102,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::several::{
         Arena, Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables, create_hidden_class,
+        getter_hides_tensor,
     };
     #[pymodule_export]
     use crate::slices::slices;

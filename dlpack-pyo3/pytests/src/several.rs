@@ -1,5 +1,6 @@
 //! Classes with several tensors, with columns, and with an owner that outlives the object.
 
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use dlpack_pyo3::{Buffer, DLPack, Loan, Record, SharedBuffer, dlpack_pymethods};
@@ -188,6 +189,15 @@ impl Hidden {}
 #[pyfunction]
 pub(crate) fn create_hidden_class(py: Python<'_>) -> PyResult<()> {
     PyModule::new(py, "hidden")?.add_class::<Hidden>()
+}
+
+/// Whether a getter of this name is refused beside tensors of these names. The macros ask it when a class is compiled.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "the type of an argument")]
+pub(crate) fn getter_hides_tensor(tensors: Vec<String>, getter: &str) -> bool {
+    let tensors: Vec<&str> = tensors.iter().map(|name| &**name).collect();
+    let check = || dlpack_pyo3::__private0::reject_hidden_tensor(&tensors, getter);
+    catch_unwind(check).is_err()
 }
 
 #[dlpack_pymethods(arrays = "numpy")]

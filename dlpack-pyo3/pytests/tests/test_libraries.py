@@ -265,6 +265,25 @@ def test_a_field_that_hides_its_tensor_is_an_error():
         assert "remove `#[pyo3(get)]`, `get_all` or the method" in reason and "tensor(name" in reason
 
 
+@pytest.mark.parametrize(
+    ("tensors", "getter", "hides"),
+    [
+        ([], "a", False),
+        (["a"], "a", True),
+        (["ab", "b"], "a", False),
+        (["b", "a"], "ab", False),
+        (["b", "c", "abc"], "abc", True),
+        (["abc", "b", "c"], "abc", True),
+        (["abc"], "abd", False),
+        (["bbc"], "abc", False),
+    ],
+)
+def test_a_getter_hides_the_tensor_of_its_name(tensors, getter, hides, capfd):
+    """The macros compare the names when a class is compiled; here the same function runs."""
+    assert p.getter_hides_tensor(tensors, getter) == hides
+    assert ("hides the tensor of the same name" in capfd.readouterr().err) == hides
+
+
 def test_attributes_of_a_missing_library(library):
     """The class works as a tensor; each access to the attribute names the missing library."""
     foreigner = p.Foreigner()

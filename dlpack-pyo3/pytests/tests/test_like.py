@@ -275,6 +275,25 @@ def test_libraries_by_the_module_of_the_class(numpy, monkeypatch):
     assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
 
 
+def test_known_libraries_are_imported_for_their_classes(script):
+    """Even if nothing has imported the package itself, and the package of the class has no `from_dlpack`."""
+    script("""
+import pathlib, sys, tempfile
+import capi, dlpack_probe as p
+made = "import dlpack_probe as p\\nfrom_dlpack = lambda tensor: (__name__, p.look(tensor)['floats'])"
+with tempfile.TemporaryDirectory() as folder:
+    sys.path.insert(0, folder)
+    for name, text in [("torch.py", made), ("cupy.py", made), ("jax/__init__.py", ""), ("jax/dlpack.py", made)]:
+        path = pathlib.Path(folder, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    for where, library in [("torch.deep", "torch"), ("cupy", "cupy"), ("jaxlib.xla", "jax.dlpack"), ("jax", "jax.dlpack")]:
+        Foreign = type("Foreign", (capi.Foreign,), {"__module__": where})
+        result = p.like.doubled(Foreign((1.0,), (1,)))[0]
+        assert result == (library, [2]), (where, result)
+""")
+
+
 def test_libraries_by_their_namespace(numpy):
     """A library by `__array_namespace__` of the array API standard."""
 
