@@ -131,6 +131,17 @@ def test_adopted_memory_is_kept_until_the_last_use():
     assert foreign.deleted == 1
 
 
+def test_an_array_of_a_tensor_keeps_a_frozen_object_itself(numpy):
+    """Not the tensor in between. Any other object is kept through its tensor, which has it borrowed."""
+    for owner, keeps_owner in [(p.Probe([2]), True), (p.Mutable([1.0]), False)]:
+        tensor = p.take(owner)
+        before = [capi.references(tensor), capi.references(owner)]
+        array = tensor.numpy()
+        after = [capi.references(tensor), capi.references(owner)]
+        more = [count - old for count, old in zip(after, before)]
+        assert more == ([0, 1] if keeps_owner else [1, 0]), array
+
+
 def test_read_only_memory_stays_read_only():
     """A read-only view of writable memory stays read-only, and so does a field that adopted read-only memory."""
     settings = filled(2)

@@ -5,6 +5,7 @@ import os
 import random
 import threading
 
+import capi
 import dlpack_probe as p
 import numpy as np
 import pytest
@@ -148,6 +149,60 @@ def test_views_outlive_their_thread():
         thread.start()
         thread.join()
         kept.clear()
+
+
+def test_each_kept_view_is_compared_with_its_own_memory():
+    """Also if there are more than a thread has slots at first, and after some of them are dropped."""
+    arrays = [np.arange(4.0) for _ in range(40)]
+    kept = {}
+
+    def check():
+        for index, a in enumerate(arrays):
+            if index in kept:
+                with Refused("samples", "or a kept view"):
+                    v.scale(a, 1.0)
+            else:
+                v.scale(a, 1.0)
+
+    for chosen in [range(2), range(9), range(20), range(0, 20, 3), range(40), range(1, 40, 2)]:
+        kept = {index: kept.get(index) or v.Keeper(arrays[index]) for index in chosen}
+        check()
+
+
+def run_in_thread(call):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+
+def test_slots_in_use_stay_with_their_views_after_their_thread():
+    a, b = np.arange(4.0), np.arange(4.0)
+
+    def use(first):
+        own = v.Keeper(b)
+        first.clear()
+        with Refused("samples", "or a kept view"):
+            v.scale(b, 1.0)
+        del own
+        v.scale(b, 1.0)
+        done.append(True)
+
+    done = []
+    for _ in range(30):
+        first = []
+        run_in_thread(lambda: first.append(v.Keeper(a)))
+        run_in_thread(lambda: use(first))
+    assert len(done) == 30
+
+
+def test_threads_that_end_leave_their_slots_to_others():
+    a = np.arange(4.0)
+
+    def threads():
+        for _ in range(20):
+            run_in_thread(lambda: v.Keeper(a))
+
+    assert capi.least_growth(threads, lambda: p.allocated_in_rust()[1]) <= 0
 
 
 def test_a_promise_is_kept_in_spite_of_the_option():
