@@ -6,7 +6,8 @@
 //! A run can be stopped: the next one goes on with what is left. It takes hours. The verdicts are listed in
 //! spec/mutants: commit them, and a run on another machine tries only the bugs of functions that changed since.
 //! usage: `cargo xtask mutants core|derive|pyo3 [OPTIONS]`
-//!   --bug WORD       only bugs whose line in target/mutants/NAME/bugs.tsv contains the word, such as the path of a file
+//!   --bug WORD       only bugs whose line in target/mutants/NAME/bugs.tsv contains the word, such as the path of a file; more
+//!                    often, bugs with any of the words
 //!   --again          also bugs that are known to be alive
 //!   --jobs N         how many bugs are tried at the same time; otherwise one for each core
 //!   --minutes N      start no bug after so many minutes

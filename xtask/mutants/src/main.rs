@@ -38,8 +38,8 @@ use crate::outcome::{Outcomes, Verdict, has_unsafe};
 const BY_HAND: &str = include_str!("../by-hand.txt");
 
 struct Options {
-    /// Only bugs whose line in `bugs.tsv` contains this.
-    bug: String,
+    /// Only bugs whose line in `bugs.tsv` contains one of these; all if there are none.
+    bugs: Vec<String>,
     /// Also bugs whose verdict is alive.
     again: bool,
     /// Excludes test files whose names contain one of these.
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, Into::into);
     let without: String = args.opt_value_from_str("--without")?.unwrap_or_default();
     let options = Options {
-        bug: args.opt_value_from_str("--bug")?.unwrap_or_default(),
+        bugs: args.values_from_str("--bug")?,
         again: args.contains("--again"),
         without: without.split_whitespace().map(str::to_owned).collect(),
         seconds: args
@@ -158,8 +158,9 @@ impl Session {
         })
     }
 
-    fn is_wanted(&self, index: usize) -> bool {
-        self.mutants[index].key.contains(&self.options.bug)
+    fn is_wanted(&self, mutant: &Mutant) -> bool {
+        let words = &self.options.bugs;
+        words.is_empty() || words.iter().any(|word| mutant.key.contains(word))
     }
 
     /// Whether all tests run that may notice a bug.
@@ -233,7 +234,7 @@ impl Session {
             .places
             .keys()
             .copied()
-            .filter(|&index| self.is_wanted(index));
+            .filter(|&index| self.is_wanted(&self.mutants[index]));
         let (mut work, unreached): (Vec<_>, Vec<_>) = open
             .filter(is_open)
             .partition(|index| by_place.contains_key(&garden.places[index]));
@@ -323,7 +324,8 @@ impl Session {
     fn run_alone(&self, garden: &Garden, judge: &Judge, tests: &[Test]) -> Result<()> {
         let is_pending = |index: &usize| {
             let known = self.outcomes.of(&self.mutants[*index]);
-            known.is_some_and(|known| known.0 == Verdict::Pending) && self.is_wanted(*index)
+            known.is_some_and(|known| known.0 == Verdict::Pending)
+                && self.is_wanted(&self.mutants[*index])
         };
         let work: Vec<usize> = garden.unfit.keys().copied().filter(is_pending).collect();
         let mut tests: Vec<&Test> = tests.iter().collect();
@@ -356,10 +358,7 @@ impl Session {
     }
 
     fn table(&self) -> Result<String> {
-        let wanted = self
-            .mutants
-            .iter()
-            .filter(|mutant| mutant.key.contains(&self.options.bug));
+        let wanted = self.mutants.iter().filter(|mutant| self.is_wanted(mutant));
         self.outcomes.table(&self.sources, wanted)
     }
 }
