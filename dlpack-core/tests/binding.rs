@@ -229,6 +229,15 @@ fn a_slice_of_a_copy_is_no_copy() {
     assert_eq!(view.version(), Some(Version::CURRENT));
     assert!(!view.is_copied());
     assert_eq!(view.to_vec::<u8>().unwrap(), [2, 3]);
+    let mut bytes = [1, 2, 3];
+    let mut old = Foreign::new(bytes.as_mut_ptr(), dtype(kDLUInt, 8), &[3]);
+    old.version = (1, 0);
+    // SAFETY: a valid struct over `bytes`, which outlives the tensor.
+    let old = unsafe { Managed::from_raw(old.versioned()) }.unwrap();
+    let slice = select(&old, |view| view.pick(&Pick::Slice(1..3, 1))).unwrap();
+    // SAFETY: a slice of `old`.
+    let view = unsafe { slice.view(&old) };
+    assert_eq!(view.version(), Some(Version::CURRENT));
 }
 
 #[test]
