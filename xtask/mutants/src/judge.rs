@@ -329,7 +329,11 @@ impl Judge {
                 End::Failed(by) => Some(by),
             });
         }
-        let processor_seconds = processor_seconds.to_string();
+        let start = match self.runner {
+            Runner::Pytest { .. } => COLLECTION,
+            Runner::Programs => 0.0,
+        };
+        let processor_seconds = (processor_seconds + start).to_string();
         // One process for all files; programs can only run one after another.
         let processes: Vec<Vec<usize>> = match self.runner {
             Runner::Pytest { .. } => vec![groups],
@@ -446,6 +450,9 @@ pub fn in_parallel<T: Send>(
             .try_for_each(|worker| worker.join().expect("no panic"))
     })
 }
+
+/// The processor time in seconds in which a process of pytest collects all tests, on a busy machine.
+const COLLECTION: f64 = 30.0;
 
 /// The time in seconds for tests that do not reach a bug themselves.
 const OTHERS: f64 = 10.0;
