@@ -219,6 +219,14 @@ impl<R> OrRaise<R> for Result<R, Error> {
     }
 }
 
+/// For a description that is used where it is: it is large, and each move copies it.
+impl<'a, R> OrRaise<&'a R> for &'a Result<R, Error> {
+    #[inline]
+    fn or_raise(self, py: Python<'_>) -> Result<&'a R, Raised> {
+        self.as_ref().map_err(|error| raise_core_error(py, error))
+    }
+}
+
 impl<R> OrRaise<R> for PyResult<R> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> Result<R, Raised> {

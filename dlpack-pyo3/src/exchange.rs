@@ -196,10 +196,12 @@ unsafe extern "C" fn from_object_of(
         // SAFETY: the thread is attached, and `check_instance` found an instance of the class.
         let kept =
             unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut other) };
-        match (kept, other) {
-            (Some((tensor, _)), _) => Ok(tensor.as_ptr()),
-            (None, Outcome::Tensor(tensor)) => Ok(tensor.into_raw().as_ptr()),
-            (None, _) => Err(Raised),
+        if let Some((tensor, _)) = kept {
+            return Ok(tensor.as_ptr());
+        }
+        match other {
+            Outcome::Tensor(tensor) => Ok(tensor.into_raw().as_ptr()),
+            _ => Err(Raised),
         }
     };
     // SAFETY: `out` is valid for writes or null, by this function's contract.
@@ -219,7 +221,8 @@ unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DL
         // SAFETY: the consumer keeps the object alive, and its class is frozen, so its contents need no guard.
         let (value, _) = unsafe { borrow_contents(&object) }?;
         let lists = lists(value);
-        let it = value.describe().or_raise(py)?;
+        let described = value.describe();
+        let it = (&described).or_raise(py)?;
         let bare = zero_rank_tensor(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
         let described = (it.shape(), it.strides());
         with_shape_and_strides(py, bare, lists, described, it.is_read_only())

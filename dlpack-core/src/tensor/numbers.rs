@@ -72,12 +72,12 @@ impl Numbers {
 ///
 /// Memory that the CPU cannot read, items that share bytes, or no memory for the copy.
 pub fn copy_numbers(tensor: &TensorRef<'_>, numbers: &mut Numbers) -> Result<(), Error> {
-    let (scalar, itemsize, size) = sizes(tensor)?;
+    let (itemsize, size) = sizes(tensor)?;
     let items =
         usize::try_from(extent::count_items(tensor.shape()).unwrap_or(0)).unwrap_or(usize::MAX);
     let len = items.saturating_mul(itemsize);
     (numbers.len, numbers.at) = (len, 0);
-    (numbers.dtype, numbers.size) = (scalar, size);
+    (numbers.dtype, numbers.size) = (tensor.dtype().with_lanes(1), size);
     if len <= INLINE {
         // SAFETY: the CPU can read the items, each of so many bytes, and there is space for all of them.
         unsafe { tensor.copy_items(itemsize, numbers.inline.as_mut_ptr()) };
@@ -110,7 +110,7 @@ pub fn only_number(tensor: &TensorRef<'_>) -> Result<Option<AnyNumber>, Error> {
     if tensor.shape().iter().any(|&extent| extent != 1) || tensor.dtype().lanes() != 1 {
         return Ok(None);
     }
-    let (scalar, itemsize, size) = sizes(tensor)?;
+    let (itemsize, size) = sizes(tensor)?;
     // The widest scalar is a complex number of two `f64`, or an integer of 128 bits.
     let mut bytes = [0; 16];
     let Some(bytes) = bytes.get_mut(..size) else {
@@ -118,17 +118,16 @@ pub fn only_number(tensor: &TensorRef<'_>) -> Result<Option<AnyNumber>, Error> {
     };
     // SAFETY: the CPU can read the item of `itemsize` bytes, which is `size` without lanes, and there is space for it.
     unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
-    Ok(Some(convert_scalar(scalar, bytes)))
+    Ok(Some(convert_scalar(tensor.dtype(), bytes)))
 }
 
-/// The type of a scalar, the size of an item and that of a scalar, if the CPU can read them.
+/// The size of an item and that of a scalar, if the CPU can read them.
 #[inline]
-fn sizes(tensor: &TensorRef<'_>) -> Result<(DataType, usize, usize), Error> {
+fn sizes(tensor: &TensorRef<'_>) -> Result<(usize, usize), Error> {
     tensor.check_host_readable()?;
     let dtype = tensor.dtype();
-    let scalar = dtype.with_lanes(1);
-    match (dtype.itemsize(), scalar.itemsize()) {
-        (Some(itemsize), Some(size)) => Ok((scalar, itemsize, size)),
+    match (dtype.itemsize(), dtype.with_lanes(1).itemsize()) {
+        (Some(itemsize), Some(size)) => Ok((itemsize, size)),
         _ => Err(wrong_type(dtype)),
     }
 }

@@ -39,7 +39,8 @@ impl TensorAttribute {
         if !self.is_numpy(py)? {
             return Ok(None);
         }
-        let described = &describe().or_raise(py)?;
+        let described = describe();
+        let described = (&described).or_raise(py)?;
         let Some(allocation) = share_allocation(described) else {
             return Ok(None);
         };

@@ -101,17 +101,18 @@ impl Contents {
 /// A NumPy array over the memory of a [`Tensor`]. The array's base keeps the object, or the object that the tensor's memory came from.
 pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
     let (py, object) = (tensor.py(), tensor.as_any());
-    if let Ok(described) = tensor.get().contents().describe() {
+    // Used where it is: a description is large, and each move of it copies it.
+    if let Ok(described) = &tensor.get().contents().describe() {
         check_interpreter(py).or_fetch(py)?;
         let owner = || {
-            let kept = match find_root(&described) {
+            let kept = match find_root(described) {
                 Some(Root::Owner(root)) => root.object(py),
                 _ => object.as_borrowed(),
             };
             ObjectGuard::new((), &kept)
         };
         // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
-        if let Some(array) = unsafe { array_over_memory(py, &described, owner) } {
+        if let Some(array) = unsafe { array_over_memory(py, described, owner) } {
             return array.or_fetch(py);
         }
     }
