@@ -852,6 +852,23 @@ fn an_empty_array_at_any_address_is_an_empty_slice() {
     assert!(view.as_slice().unwrap().is_empty());
 }
 
+/// Elements without size take no memory, but a slice of them has as many as the array.
+#[test]
+fn a_slice_has_as_many_elements_without_size_as_the_array() {
+    let tensor = import(&Foreign::new(
+        core::ptr::null_mut(),
+        dtype(1, 32, 1),
+        &[2, 3, 0],
+    ));
+    let mut array = ViewMut::<[u32; 0], [i64; 2]>::new(tensor).unwrap();
+    assert_eq!(array.len(), 6);
+    assert_eq!(array.to_vec().unwrap(), [[0; 0]; 6]);
+    assert_eq!(array.as_slice().unwrap(), [[0; 0]; 6]);
+    assert_eq!(array.as_mut_slice().unwrap(), [[0; 0]; 6]);
+    let view = View::<[u32; 0], [i64; 2]>::new(array.into_managed()).unwrap();
+    assert_eq!(view.into_slice().unwrap()[..], [[0; 0]; 6]);
+}
+
 /// A tensor over `memory`, as NumPy exports `x[None]` and `numpy.broadcast_to`: with these strides.
 #[cfg(feature = "nalgebra")]
 fn with_strides(memory: &mut [u16], shape: &[i64], strides: &[i64]) -> Managed {

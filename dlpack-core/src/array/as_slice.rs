@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "lends the elements of a checked tensor")]
 
 use core::marker::PhantomData;
+use core::ptr::NonNull;
 use core::slice;
 
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
@@ -72,13 +73,26 @@ impl<T: Plain, L: Rank> Array<T, L> {
     /// While the slice lives, no code writes to its memory: no Rust code, no Python code, no other thread.
     #[inline]
     pub unsafe fn as_slice_unchecked(&self) -> Result<&[T], Error> {
-        let len = self.check_slice_len()?;
-        if len == 0 {
-            return Ok(&[]);
+        let (data, len) = self.slice_parts()?;
+        // SAFETY: `slice_parts` found `len` contiguous, aligned, valid elements. They live while the array is borrowed, and are
+        // not written meanwhile by this function's contract.
+        Ok(unsafe { slice::from_raw_parts(data, len) })
+    }
+
+    /// The address and the length of the slice of all elements. The address of elements that take no memory is dangling.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Array::as_slice`], except [`Error::MayChange`].
+    #[inline]
+    pub(super) fn slice_parts(&self) -> Result<(*mut T, usize), Error> {
+        if size_of::<T>() == 0 {
+            return Ok((NonNull::dangling().as_ptr(), self.len()));
         }
-        // SAFETY: `check_slice_len` found `len` contiguous, aligned elements. They live while the array is borrowed, and are not
-        // written meanwhile by this function's contract. Any bytes are a `T`, or `check_slice_len` checked them.
-        Ok(unsafe { slice::from_raw_parts(self.data.cast(), len) })
+        Ok(match self.check_slice_len()? {
+            0 => (NonNull::dangling().as_ptr(), 0),
+            len => (self.data.cast(), len),
+        })
     }
 
     /// The length of the slice of all elements at `data`; 0 if they take no memory.

@@ -367,13 +367,10 @@ impl<T: Plain, L: Rank> ArrayMut<T, L> {
     /// While the slice lives, no other code reads or writes its memory: no Rust code, no Python code, no other thread.
     #[inline]
     pub unsafe fn as_mut_slice_unchecked(&mut self) -> Result<&mut [T], Error> {
-        let len = self.check_slice_len()?;
-        if len == 0 {
-            return Ok(&mut []);
-        }
-        // SAFETY: `check_slice_len` found `len` contiguous, aligned elements, which live while the array is borrowed. `self` is
+        let (data, len) = self.slice_parts()?;
+        // SAFETY: `slice_parts` found `len` contiguous, aligned, valid elements, which live while the array is borrowed. `self` is
         // borrowed exclusively, so no part of the array exists, and by this function's contract no other code accesses the
-        // memory. Any bytes are a `T`, or `check_slice_len` checked them.
-        Ok(unsafe { slice::from_raw_parts_mut(self.data.cast(), len) })
+        // memory.
+        Ok(unsafe { slice::from_raw_parts_mut(data, len) })
     }
 }
