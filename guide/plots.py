@@ -74,8 +74,8 @@ WHY = {
     "threads-call-free": "Same as for one thread.",
     "threads-one-free": "nanobind's capsules share one header; ours is allocated for each export.",
     "threads-own-free": "nanobind's capsules share one header; ours is allocated for each export.",
-    "memory-capsule": "nanobind's capsules share one header, which its array object has as long as it lives; ours is one allocation for each, as large as "
-    "NumPy's own.",
+    "memory-capsule": "nanobind's capsules share one header, which its array object has as long as it lives; ours is one allocation for each, with the "
+    "address of a table more than NumPy's own.",
     "memory-array": "Same as for a capsule.",
     "memory-given": "Both hold the `Vec` through one Python object; ours is larger.",
     "class-seconds": "A class that holds NumPy arrays has no protocol methods to compile.",
