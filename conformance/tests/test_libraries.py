@@ -63,7 +63,7 @@ def test_what_is_said_of_a_library_is_known(name):
 
 
 def test_two_faults_of_libraries_are_found_as_long_as_they_are_there():
-    """An immutable array given to who cannot know it, and an internal error for an old version."""
+    """An immutable array exported without its flag, and an internal error for an old version."""
     faults = {finding.rule for finding in check_producer(arrow()).faults}
     assert ("FLG-04" in faults) == ("dltensor" in repr(arrow().__dlpack__()))
     faults = {finding.rule for finding in check_producer(tvm()).faults}

@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 
 
 class CartPoleVector(VectorEnv):
-    """What `step` returns are the same arrays every time: whoever keeps one copies it, as with `SyncVectorEnv(copy=False)`."""
+    """`step` returns the same arrays every time: copy one to keep it, as with `SyncVectorEnv(copy=False)`."""
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
 

@@ -48,7 +48,7 @@ def fill(shape, name, index, path):
 
 
 class Loader:
-    """A DataLoader in short: spawned workers, and batches that are not sent to anybody."""
+    """A small DataLoader: spawned workers decode into batches in shared memory, which are not sent between processes."""
 
     def __init__(self, pictures, batch_size, num_workers):
         self.pictures, self.batch_size, self.num_workers = pictures, batch_size, num_workers

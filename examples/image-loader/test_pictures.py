@@ -25,7 +25,7 @@ def path(tmp_path):
 def test_a_picture_is_an_array(path):
     picture = decode(path)
     assert np.array_equal(picture, wanted(4, 5, 6))
-    # Nobody else has it.
+    # No other object has the memory.
     assert picture.flags.writeable and not np.shares_memory(picture, decode(path))
 
 

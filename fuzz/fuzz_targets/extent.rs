@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         .cast::<u8>()
         .wrapping_add(usize::from(bytes.byte() % 17));
     let len = usize::from(bytes.byte());
-    // SAFETY: at most 16 + 255 of the 272 bytes, which nobody writes.
+    // SAFETY: at most 16 + 255 of the 272 bytes, which no code writes.
     let memory = unsafe { core::slice::from_raw_parts(start, len) };
     let shape = bytes
         .byte()

@@ -311,7 +311,7 @@ mod deprecated {
     }
 }
 
-/// Lints that few switch on, since they forbid what everybody writes: an expansion keeps quiet there too.
+/// Lints that few crates enable, since they forbid ordinary code. An expansion causes no warning of theirs.
 mod under_strict_lints {
     #![deny(
         missing_docs,

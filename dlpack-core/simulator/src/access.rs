@@ -192,7 +192,7 @@ impl World {
             label,
         };
         if let Some(block) = self.blocks.get_mut(&start) {
-            // Whoever is ordered after this access is ordered after the same line's earlier ones.
+            // An access that is ordered after this one is ordered after the same line's earlier ones.
             block.accesses.retain(|old| {
                 (old.line, old.kind, old.from, old.to)
                     != (access.line, access.kind, access.from, access.to)

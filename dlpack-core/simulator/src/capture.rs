@@ -19,7 +19,7 @@
 //!
 //! Our reading: 900 for a capture that begins on the legacy stream, 401 where a capture begins twice or ends without
 //! beginning; 903 and 908 leave the capture as it is, 904 ends it; an event of a capture that has ended gives 907 to
-//! whoever waits for it. Destroying a capturing stream invalidates the capture.
+//! any stream that waits for it. Destroying a capturing stream invalidates the capture.
 
 use std::collections::{BTreeMap, BTreeSet};
 

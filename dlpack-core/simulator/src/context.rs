@@ -1,6 +1,6 @@
 //! Contexts: one primary context per device, others by request, and the one that a thread works in.
 //!
-//! Modelled: a primary context exists while somebody retains it and keeps its handle when it comes back; each thread of
+//! Modelled: a primary context exists while it is retained, and keeps its handle when it comes back; each thread of
 //! the operating system has at most one current context (CUDA) or device (HIP, device 0 at first). The end of a context
 //! "destroys and cleans up all resources associated with the context": streams, events and memory, but "will not
 //! destroy memory allocations by cuMemAllocAsync". Where it is still current, calls give 709.
@@ -102,7 +102,7 @@ impl World {
         Ok(handle)
     }
 
-    /// A green context, which retains the primary one. It becomes current to nobody.
+    /// A green context, which retains the primary one. It does not become current to any thread.
     pub(crate) fn create_green(&mut self, device: i32) -> Answer<usize> {
         let primary = self.retain_primary(device)?;
         let handle = self.open_context(Api::Cuda, device, false);

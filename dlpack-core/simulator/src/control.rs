@@ -122,7 +122,7 @@ extern "C" fn sim_forget_calls() {
     with_world(|world| world.calls.clear());
 }
 
-/// How many there are that nobody has destroyed or freed: 0 events, 1 allocations, 2 streams, 3 graphs, 4 user objects.
+/// The number of objects that are not destroyed or freed: 0 events, 1 allocations, 2 streams, 3 graphs, 4 user objects.
 #[unsafe(no_mangle)]
 extern "C" fn sim_live(kind: i32) -> i32 {
     let count = with_world(|world| match kind {

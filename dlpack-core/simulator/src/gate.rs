@@ -1,4 +1,4 @@
-//! Holds a call that waits on the host until a test lets it go, so that tests see who else can go on meanwhile.
+//! Holds a call that waits on the host until a test releases it, so that tests see which other calls continue meanwhile.
 
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, PoisonError};

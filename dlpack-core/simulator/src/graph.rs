@@ -108,7 +108,7 @@ impl World {
         }
         Ok(())
     }
-    /// Whether a step would allocate what an earlier launch has allocated and nobody freed.
+    /// Whether a step would allocate memory that an earlier launch has allocated and that is not freed.
     fn is_left_over(&self, work: &Work) -> bool {
         match work {
             Work::Allocate { address } => {

@@ -1,4 +1,4 @@
-//! Memory: blocks, who touched them when, and what a free waits for.
+//! Memory: blocks, the accesses to them, and what a free waits for.
 //!
 //! Modelled: an access is ordered after another, or races with it if they overlap and one of them writes. Memory that
 //! is allocated in stream order "must not be accessed until the allocation operation completes"; freed in stream order,

@@ -1,4 +1,4 @@
-//! The record of calls: who called what with which numbers, and what came of it. All that `second` has to go by.
+//! The record of calls: caller, function, arguments and result of each. `second` knows nothing else.
 
 use core::cell::RefCell;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ pub(crate) struct Call {
     /// What was read from such places and written to them, in this order.
     pub(crate) places: Vec<u64>,
     pub(crate) code: i32,
-    /// Whether it failed because a test wanted it to, or nobody had begun with `cuInit`.
+    /// Whether it failed because a test requested that, or because `cuInit` was not called before.
     pub(crate) planned: bool,
     /// How many faults there were after it.
     pub(crate) faults: usize,

@@ -47,12 +47,12 @@ pub(crate) struct Second {
     executables: BTreeMap<u64, captures::Captured>,
     /// Graphs that hold objects of the user's.
     holding: BTreeSet<u64>,
-    /// The last launches of those that are gone, which nobody has seen to be over.
+    /// The last launches of destroyed streams that no call has seen to be complete.
     ending: Vec<graph::Node>,
     blocks: BTreeMap<u64, memory::Block>,
     /// Copies to memory that no driver gave out.
     copies: Vec<memory::Pending>,
-    /// By their places in `contexts`: whose kernels reach whose memory.
+    /// By their places in `contexts`: the contexts with kernels that reach the memory of another context.
     peers: BTreeSet<(usize, usize)>,
     switches: BTreeSet<String>,
     /// What went wrong in the call that is being read.

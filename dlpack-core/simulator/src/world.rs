@@ -17,7 +17,7 @@ use crate::second::Second;
 use crate::stream::Stream;
 use crate::user_object::{Due, UserObject};
 
-/// Whose entry points are called. The two see nothing of each other but the memory.
+/// The API whose entry points are called. The two APIs share only the memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Api {
     Cuda,
@@ -82,9 +82,9 @@ pub(crate) struct World {
     /// Contexts, or devices of HIP, whose kernels reach the memory of another one.
     pub(crate) peers: BTreeSet<(usize, usize)>,
     pub(crate) faults: Vec<String>,
-    /// What was called since somebody last wanted to forget it, with its arguments.
+    /// The calls since the log was last cleared, with their arguments.
     pub(crate) calls: Vec<(&'static str, Vec<Option<Shown>>)>,
-    /// All that was called and has returned, and who reads it.
+    /// The calls that have returned, and their readers.
     record: Vec<Call>,
     second: Second,
     /// By entry point: after how many calls of it one fails (1: the next), and with which code.

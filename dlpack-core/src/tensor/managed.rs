@@ -357,7 +357,7 @@ impl Managed {
     /// If the tensor is foreign.
     pub(crate) fn block_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void, usize) {
         let block = self.facts.block();
-        let block = block.expect("a block of somebody else is never changed");
+        let block = block.expect("a foreign tensor is never changed");
         let (head, context) = self.tensor.dl_tensor_and_context_mut();
         (head, context, block.dims)
     }

@@ -41,7 +41,7 @@ pub(crate) fn ramp(count: u32) -> Result<Managed, Error> {
     unsafe { Managed::from_raw(raw) }
 }
 
-/// How many tensors of C nobody has given back.
+/// The number of tensors of C that are not released yet.
 pub(crate) fn alive() -> i32 {
     tensor_alive()
 }

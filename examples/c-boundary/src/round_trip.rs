@@ -1,4 +1,4 @@
-//! What crosses the border, and who owns it then.
+//! Tensors that pass between Rust and C, and their owners afterwards.
 
 use std::sync::Arc;
 

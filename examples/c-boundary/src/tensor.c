@@ -38,7 +38,7 @@ int tensor_double(DLManagedTensorVersioned *managed)
 
 static int alive = 0;
 
-/* How many tensors of ours nobody has given back. */
+/* The number of our tensors that are not released yet. */
 int tensor_alive(void)
 {
     return alive;

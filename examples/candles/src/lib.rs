@@ -34,7 +34,7 @@ struct Candles {
 #[dlpack_pymethods(arrays = "numpy")]
 #[pymethods]
 impl Candles {
-    /// The candles of trades in the order of their times, each `period` long. Where nobody trades there is none.
+    /// The candles of trades in the order of their times, each `period` long. A period without trades has none.
     #[new]
     fn new(
         py: Python<'_>,

@@ -8,7 +8,7 @@
 use dlpack_pyo3::{DLPack, FromDLPack, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
-/// A wave. `pickle` gives its memory to whoever sends it, and makes one over the memory that was received: with a
+/// A wave. `pickle` passes its memory to the sender, and creates a wave over the memory that was received: with a
 /// `SharedBuffer` nothing is copied on either side.
 #[pyclass(frozen, module = "dask_task")]
 #[derive(DLPack, FromDLPack)]

@@ -1,7 +1,6 @@
-//! A container of one's own as the memory of a tensor, without a line of `unsafe`.
+//! A container of this crate as the memory of a tensor, without a line of `unsafe`.
 //!
-//! `Ring` implements `Buffer` and can then stand in a `data` field. `Spectrogram` implements `DLPack` by hand,
-//! as a type must whose fields are not for others to see.
+//! `Ring` implements `Buffer`, so it can be a `data` field. `Spectrogram` implements `DLPack` by hand.
 #![forbid(unsafe_code)]
 
 mod ring;

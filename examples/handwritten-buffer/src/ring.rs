@@ -36,5 +36,5 @@ impl<T: Element> Buffer for Ring<T> {
     }
 }
 
-/// Whoever owns a ring alone may let a consumer write to it.
+/// The only owner of a ring may let a consumer write to it.
 impl<T: Element> Writable for Ring<T> {}

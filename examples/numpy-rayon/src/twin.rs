@@ -12,7 +12,7 @@ pub(crate) mod twin {
     /// The rows of an array, each divided by its length, as a new array.
     #[pyfunction]
     fn unit_rows<'py>(py: Python<'py>, x: PyReadonlyArray2<'py, f32>) -> Bound<'py, PyArray2<f32>> {
-        // Other threads of Python may write to `x`, and must not while this runs: nobody stops them.
+        // Other threads of Python must not write to `x` while this runs. Nothing prevents that.
         let view = x.as_array();
         let rows: Array2<f32> = py.detach(|| work::unit_rows(view.to_owned()));
         PyArray2::from_owned_array(py, rows)

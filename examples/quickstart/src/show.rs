@@ -1,6 +1,6 @@
 //! Prints a tensor: its numbers, and which bytes of the memory behind it belong to which element.
 
-/// What a tensor says of itself, whoever says it.
+/// The properties of a tensor of any producer.
 pub(crate) struct Facts {
     pub(crate) shape: Vec<i64>,
     pub(crate) strides: Vec<i64>,

@@ -34,14 +34,14 @@ impl Image {
         }
     }
 
-    /// A copy of somebody else's picture: any producer of `(h, w, 3)` bytes will do, whatever its strides.
+    /// A copy of a picture of any producer of `(h, w, 3)` bytes, with any strides.
     #[staticmethod]
     fn from_array(array: Imported<Self>) -> Self {
         array.0
     }
 }
 
-/// The mean of all bytes of a picture, whose ever it is.
+/// The mean of all bytes of a picture of any producer.
 #[pyfunction]
 pub(crate) fn brightness(image: Imported<Image>) -> f64 {
     let pixels = image.0.pixels;

@@ -29,9 +29,9 @@ pub struct Recording {
 #[dlpack_pymethods]
 #[pymethods]
 impl Recording {
-    /// Maps a file, of which nothing is read before somebody looks. While the recording or an array over it lives, nobody
-    /// may write to the file or cut it: put a new one in its place by renaming, as the old one stays as it is until the
-    /// last array is gone.
+    /// Maps a file. Its pages are read when an array over them is read. While the recording or such an array lives, the file
+    /// must not be written or truncated: replace it by renaming a new file. The old one then stays as it is until the last
+    /// array is gone.
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
         let map = map(path)?;
@@ -56,12 +56,12 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(*first)
 }
 
-/// The one line of this package that the compiler cannot check. Who opens a file for others to look at promises what
-/// `Recording.__new__` says; `numpy.memmap` asks the same of its users, without a word.
+/// The one line of this package that the compiler cannot check. The caller of `Recording.__new__` guarantees what its documentation
+/// says; `numpy.memmap` requires the same, but does not say so.
 fn map(path: PathBuf) -> io::Result<Mmap> {
     let file = File::open(path)?;
-    // SAFETY: nobody writes to the file or cuts it while the map lives, which the documentation of `new` asks for. The
-    // map keeps its pages when the file is closed, renamed or removed. It is private to nobody, so this is a promise about
-    // other processes too: what they write would change under a `&[u8]`, and what they cut off would end this process.
+    // SAFETY: the documentation of `new` requires that no code writes or truncates the file while the map lives. The map keeps
+    // its pages when the file is closed, renamed or removed. The requirement includes other processes, which share the pages:
+    // their writes would change the bytes under a `&[u8]`, and a truncated file would end this process.
     unsafe { Mmap::map(&file) }
 }

@@ -1,4 +1,4 @@
-//! A class that changes: it grows, except while somebody looks.
+//! A class that changes: it grows, except while an array over it lives.
 
 use dlpack_pyo3::{DLPack, borrow_mut_or_buffer_error, dlpack_pymethods};
 use pyo3::prelude::*;

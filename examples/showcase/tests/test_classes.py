@@ -158,7 +158,7 @@ def resident(path):
 
 
 def test_a_recording_is_the_file_itself(tmp_path):
-    """Nothing is read that nobody looks at, and what was mapped stays when another file takes the name."""
+    """Only pages that an array reads are loaded, and the mapped bytes stay when another file takes the name."""
     path, frames = tmp_path / "file", 1 << 25
     if not SMAPS.exists():
         pytest.skip("the system does not say which pages of a mapping lie in memory")

@@ -123,7 +123,7 @@ fn flat_values_as_points() {
 
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: the storage keeps its memory, where it is, as long as it lives; nobody writes to it.
+    // SAFETY: the storage keeps its memory, where it is, as long as it lives; no code writes to it.
     unsafe(data = self.storage.as_ptr(), len = self.storage.len()),
     stream = stream
 )]

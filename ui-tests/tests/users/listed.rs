@@ -17,7 +17,7 @@ struct Image<const C: usize>(Tensor<3>);
 
 #[derive(DLPack)]
 #[dlpack(
-    // SAFETY: the storage keeps its memory, where it is, as long as it lives; nobody writes to it.
+    // SAFETY: the storage keeps its memory, where it is, as long as it lives; no code writes to it.
     unsafe(data = self.storage.as_ptr(), len = self.storage.len())
 )]
 struct Tensor<const N: usize> {

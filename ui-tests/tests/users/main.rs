@@ -23,7 +23,7 @@
 // Lint levels on a struct do not reach the impl that its derive makes, so this stands on the crate.
 #![expect(
     unsafe_code,
-    reason = "the key `unsafe(data = .., len = ..)` is a promise of whoever writes it"
+    reason = "the key `unsafe(data = .., len = ..)` is a promise of the code that has it"
 )]
 
 mod ambiguities;

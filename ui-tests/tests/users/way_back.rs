@@ -134,7 +134,7 @@ fn memory_is_adopted_strides_and_all() -> Result<(), Error> {
     Ok(())
 }
 
-/// What lies between the items may be somebody else's.
+/// The bytes between the items may belong to another owner.
 #[test]
 fn gaps_are_not_adopted() -> Result<(), Error> {
     #[derive(DLPack)]

@@ -10,7 +10,7 @@ use crate::record::Call;
 const NOT_READY: i32 = 600;
 pub(super) const NOT_SUPPORTED: i32 = 801;
 
-/// Whose function it is, and its name without what the two APIs do not share.
+/// The API of a function, and the part of its name that both APIs share.
 fn name(entry: &str) -> Option<(Of, &str)> {
     let (of, name) = match (entry.strip_prefix("cu"), entry.strip_prefix("hip")) {
         (Some(name), _) => (Of::Cuda, name),

@@ -348,7 +348,7 @@ impl Second {
         Ok(())
     }
 
-    /// Nobody may ask about a whole context while a stream of it captures; of HIP's devices, while any does.
+    /// A whole context must not be queried while a stream of it captures; a device of HIP, while any stream does.
     pub(super) fn whole(&mut self, context: usize) -> Outcome {
         let hip = self.contexts[context].of == Of::Hip;
         let found = self.capturing(|one| {
@@ -411,7 +411,7 @@ impl Second {
         Ok(())
     }
 
-    /// On a slow device nobody sees the end of a launch that did not wait for it.
+    /// On a slow device no call sees the end of a launch unless it waits for it.
     pub(super) fn see_ends(&mut self, thread: u64) {
         if !self.is_switched("slow") && !self.ending.is_empty() {
             let over = core::mem::take(&mut self.ending);

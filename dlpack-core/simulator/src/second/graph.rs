@@ -27,7 +27,7 @@ impl Graph {
         node
     }
 
-    /// Whether who has come to `end` knows that `start` is over.
+    /// Whether `start` is complete once `end` is reached.
     pub(super) fn is_over(&self, start: Node, end: Node) -> bool {
         let mut before = self.before[start.0].iter();
         let idle = self.idle.contains(&start);

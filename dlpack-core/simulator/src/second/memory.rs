@@ -1,4 +1,4 @@
-//! Blocks of memory, who touches them, and whether a path leads from the earlier access to the later one.
+//! Blocks of memory, the accesses to them, and whether a path leads from the earlier access to the later one.
 
 use super::graph::Node;
 use super::things::Of;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | an array, to `attention` | a tensor | are copied, once: a tensor may outlive the call |
 //! | an array, to `over` | a tensor | stay where they are: burn's `Bytes` keep the array, which its caller promises not to write to |
-//! | a tensor that nobody else has, packed | an array | stay where they are, by `Tensor::into_data` |
+//! | the only handle to a packed tensor | an array | stay where they are, by `Tensor::into_data` |
 //! | any other tensor | an array | are copied, once, by the same function |
 //!
 //! ```text

@@ -18,7 +18,7 @@ pub(crate) struct Taken {
     offset: usize,
 }
 
-/// Takes the memory out of a tensor. Whoever has a clone of the tensor, or another view of its memory, finds zeros there.
+/// Takes the memory out of a tensor. Clones of the tensor, and other views of its memory, then read zeros.
 pub(crate) fn take(tensor: Tensor) -> Result<Taken> {
     let taken = Take::default();
     tensor.inplace_op1(&taken)?;
@@ -38,7 +38,7 @@ impl InplaceOp1 for Take {
         let CpuStorage::F32(values) = storage else {
             bail!("only float32 is taken");
         };
-        // As many zeros stay behind, as candle relies on the length. They are pages that nobody touches.
+        // As many zeros stay behind, as candle relies on the length. Their pages are never touched.
         let zeros = vec![0.0; values.len()];
         *self.0.borrow_mut() = Taken {
             values: core::mem::replace(values, zeros),

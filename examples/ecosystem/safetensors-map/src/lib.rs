@@ -29,8 +29,8 @@ struct Weight {
     shape: Vec<usize>,
 }
 
-/// An open file. While it or a tensor of it lives, nobody may write to the file or cut it: write a new one beside it,
-/// and give that the name, as all who save models should.
+/// An open file. While it or a tensor of it lives, the file must not be written or truncated: write a new file beside it, and
+/// rename that, as programs that save models should.
 #[pyclass(frozen, module = "safetensors_map")]
 struct Weights {
     map: Arc<Mmap>,
@@ -44,8 +44,8 @@ impl Weights {
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
         let file = File::open(path)?;
-        // SAFETY: nobody changes the file while the map lives, which this class asks of its users; safetensors and torch,
-        // which map such files too, do the same.
+        // SAFETY: the documentation of this class requires that the file is not changed while the map lives. safetensors and
+        // torch, which map such files too, require the same.
         let map = unsafe { Mmap::map(&file) }?;
         let header = SafeTensors::read_metadata(&map);
         let (length, header) = header.map_err(|error| PyValueError::new_err(error.to_string()))?;
