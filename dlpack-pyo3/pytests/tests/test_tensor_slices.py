@@ -288,7 +288,9 @@ def test_imports_of_imports_keep_no_chain(way, make):
         tensor = step(tensor)
     # A chain would have at least one block of Rust for each link.
     assert live_blocks(of_python) - before < 500
-    assert capi.references(producer) == held and tensor.data_ptr == address
+    assert capi.references(producer) == held
+    # The legacy struct has no flag for read-only data, so its consumer gets a copy.
+    assert way in ("legacy", "all") or tensor.data_ptr == address
     kept = capi.references(first)
     assert kept <= 3
     del first
