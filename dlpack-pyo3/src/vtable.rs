@@ -278,7 +278,8 @@ fn store_tensor(
     None
 }
 
-/// Lends the described memory through the buffer protocol, and stores the object that lends it in `outcome`.
+/// Lends the described memory through the buffer protocol, and stores the object that lends it in `outcome`. If an exception is
+/// set, `outcome` stays as it is: [`Outcome::None`].
 #[inline(never)]
 fn lend_memory<O: ExportOwner>(
     py: Python<'_>,

@@ -17,7 +17,7 @@ use crate::second::Second;
 use crate::stream::Stream;
 use crate::user_object::{Due, UserObject};
 
-/// The API whose entry points are called. The two APIs share only the memory.
+/// The API that a program calls. CUDA and HIP share only the memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Api {
     Cuda,

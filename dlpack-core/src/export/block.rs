@@ -215,9 +215,9 @@ impl<O: Send + 'static> UnfinishedExport<O> {
         self.into_tensor_with(Self::VTABLE, tensor, plan)
     }
 
-    const VTABLE: &'static BlockVtable = &Self::vtable(|_| None);
+    const VTABLE: &'static BlockVtable = &Self::build_vtable(|_| None);
 
-    const fn vtable(stream: unsafe fn(*mut c_void) -> Option<Queue>) -> BlockVtable {
+    const fn build_vtable(stream: unsafe fn(*mut c_void) -> Option<Queue>) -> BlockVtable {
         BlockVtable {
             dims: ManagerContext::<O>::DIMS,
             release: release_block::<O>,
@@ -354,7 +354,7 @@ fn ndim_from_rank(rank: usize) -> i32 {
 fn drop_out_of_line<O>(_: O) {}
 
 impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
-    const STREAMED: &'static BlockVtable = &Self::vtable(stream_of_owner::<O>);
+    const STREAMED: &'static BlockVtable = &Self::build_vtable(stream_of_owner::<O>);
 
     /// Like [`into_tensor`](UnfinishedExport::into_tensor), for an owner that is bound to the stream that writes the memory.
     pub(crate) fn into_streamed_tensor(self, tensor: &mut Descriptor<'_>, plan: &Plan) -> Managed {

@@ -33,7 +33,7 @@ pub struct ObjectGuard<G> {
     object: NonNull<ffi::PyObject>,
 }
 
-// SAFETY: the guard may be dropped on any thread (`G: Send`). The object is used for nothing but its release, attached.
+// SAFETY: the guard may be dropped on any thread (`G: Send`). The object is used, and released, only on a thread that is attached.
 unsafe impl<G: Send> Send for ObjectGuard<G> {}
 
 // SAFETY: a shared reference gives access to the object only on a thread that is attached, like `Py`. No code uses the guard through
