@@ -64,9 +64,8 @@
 //! [`borrow_mut_or_buffer_error`] raises a `BufferError`.
 //!
 //! A consumer may release an array on any thread, attached to the interpreter or not, after an exception, or after
-//! interpreter shutdown: the object is released, or leaked if the interpreter is gone. In a sub-interpreter of
-//! CPython 3.11 or older, which cannot say whether a thread is attached, the first class or import raises `ImportError`;
-//! newer versions refuse to load the module there.
+//! interpreter shutdown: the object is released, or leaked if the interpreter is gone. In a sub-interpreter
+//! the first class or import raises `ImportError`, if CPython loads the module there at all.
 //!
 //! # Memory of GPUs
 //!

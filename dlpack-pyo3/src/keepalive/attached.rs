@@ -9,7 +9,7 @@
 
 use core::mem::{forget, transmute};
 use core::ptr::{null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{ffi::c_void, hint::black_box};
 
 use dlpack_core::binding::{around_blocking, device_of, wait_for_producer};
@@ -43,47 +43,29 @@ pub(crate) fn enable_detached_waits(py: Python<'_>) {
     around_blocking(wait_detached);
 }
 
-/// Raises `ImportError` in an interpreter where a thread cannot tell whether it is attached. Called before any object of that
-/// interpreter is kept alive.
+/// Raises `ImportError` in a sub-interpreter. Called before any object of an interpreter is kept alive.
 ///
-/// Before Python 3.12, `PyGILState_GetThisThreadState` returns the thread state of the main interpreter only. In a
-/// sub-interpreter [`is_attached`] would therefore return `false`, and attaching would wait for a lock that this thread holds.
+/// The last use of an export may end on any thread, also after the interpreter of its object has ended. A thread without a
+/// state of its own can only attach to the main interpreter, and then releases the object there, which crashes now and then.
+/// Before Python 3.12, `PyGILState_GetThisThreadState` returns the thread state of the main interpreter only: in a
+/// sub-interpreter [`is_attached`] would return `false`, and attaching would wait for a lock that this thread holds.
 #[inline]
 pub(crate) fn check_interpreter(py: Python<'_>) -> Result<(), Raised> {
     if may_keep_objects(py) {
         return Ok(());
     }
     bail!(py, PyImportError:
-        "arrays cannot be exchanged in a sub-interpreter of Python 3.11 or older, which cannot say there whether a thread \
-         may use it: import the module in the main interpreter, or in a process of its own")
+        "arrays cannot be exchanged in a sub-interpreter, because they may be released after it has ended: import the module \
+         in the main interpreter, or in a process of its own")
 }
 
 /// Whether [`check_interpreter`] raises nothing.
 ///
-/// One process may import a module in several interpreters: before Python 3.12 neither CPython nor PyO3 prevents that. So the
-/// interpreter is checked each time there.
+/// One process may import a module in several interpreters: if they share the lock of the main one, neither CPython nor PyO3
+/// prevents that. So the interpreter is checked each time.
 #[inline]
 pub(crate) fn may_keep_objects(py: Python<'_>) -> bool {
-    match PYTHON.load(Ordering::Relaxed) {
-        WITH_OWN_STATES => true,
-        WITHOUT => interpreter_id(py) == 0,
-        _ => find_python(py),
-    }
-}
-
-/// Whether each interpreter of this Python has thread states of its own; 0 until it is known.
-static PYTHON: AtomicU8 = AtomicU8::new(0);
-const WITH_OWN_STATES: u8 = 1;
-const WITHOUT: u8 = 2;
-
-#[cold]
-fn find_python(py: Python<'_>) -> bool {
-    let is_new = py.version_info() >= (3, 12);
-    PYTHON.store(
-        if is_new { WITH_OWN_STATES } else { WITHOUT },
-        Ordering::Relaxed,
-    );
-    may_keep_objects(py)
+    interpreter_id(py) == 0
 }
 
 /// Waits until the CPU may read a tensor. Only managed memory is both readable by the CPU and written on a stream.

@@ -169,8 +169,7 @@ fn find_in_interpreter(py: Python<'_>) -> Result<*mut LeaseInterface, &'static s
 fn main_dict(py: Python<'_>) -> Result<Bound<'_, PyDict>, &'static str> {
     // SAFETY: attached, as `py` shows.
     let interpreter = unsafe { ffi::PyInterpreterState_Get() };
-    // Before Python 3.12 arrays are refused in a sub-interpreter. From then on it may have a lock of its own, and the dict of the
-    // main interpreter cannot be used from it.
+    // Arrays are refused in a sub-interpreter. It may have a lock of its own, and then cannot use the dict of the main one.
     // SAFETY: attached to this interpreter, as `py` shows.
     if unsafe { ffi::PyInterpreterState_GetID(interpreter) } != 0 {
         return Err("a subinterpreter cannot reach the table of the main interpreter");
