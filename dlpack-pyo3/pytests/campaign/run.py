@@ -209,7 +209,7 @@ def jobs(args):
         for name, cases in DEBUG.items():
             more = {"DLPACK_CASES": str(cases[args.scale])} if args.scale in cases else {}
             if args.play in name:
-                found.append(lambda name=name, more=more: play(name, python, module, args, **more))
+                found.append(lambda name=name, python=python, module=module, more=more: play(name, python, module, args, **more))
     for python, module, library in args.address:
         more = {"LD_PRELOAD": library, "ASAN_OPTIONS": ADDRESS_OPTIONS, "PYTHONMALLOC": "malloc"}
         more["on"] = f"{version_of(python)}, AddressSanitizer"
