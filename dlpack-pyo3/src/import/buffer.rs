@@ -74,7 +74,8 @@ fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<M
 fn exporter_of<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
     let py = view.py();
     let lender = view.getattr(intern!(py, "obj"))?;
-    if py.version_info() < (3, 12) || lender.get_type().name()? != "_buffer_wrapper" {
+    // The version is compared last, because PyO3 parses it at each call.
+    if lender.get_type().name()? != "_buffer_wrapper" || py.version_info() < (3, 12) {
         return Ok(lender);
     }
     let collector = py.import(intern!(py, "gc"))?;
