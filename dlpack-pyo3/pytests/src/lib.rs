@@ -43,7 +43,8 @@ mod dlpack_probe {
     use crate::allocator::{allocated_in_rust, remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{
-        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, Points, Rows, Still, Strict,
+        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, Points, Rows, Still,
+        Strict,
     };
     #[pymodule_export]
     use crate::buffered::{Buffered, Own};
@@ -101,8 +102,8 @@ mod dlpack_probe {
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]
     use crate::several::{
-        Arena, Batch, Copying, Foreigner, Ledger, Owned, Simulation, Tables, create_hidden_class,
-        getter_hides_tensor,
+        Arena, Base, Batch, Copying, Derived, Foreigner, Ledger, Owned, Simulation, Tables,
+        create_hidden_class, getter_hides_tensor,
     };
     #[pymodule_export]
     use crate::slices::slices;
@@ -110,8 +111,8 @@ mod dlpack_probe {
     use crate::states::states;
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped, collect_and_wait,
-        collect_in_background, collector, release_captured, spare_events,
+        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped,
+        collect_and_wait, collect_in_background, collector, release_captured, spare_events,
     };
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};

@@ -56,6 +56,46 @@ impl Batch {
     }
 }
 
+/// A base class with a tensor, and a getter.
+#[pyclass(frozen, subclass, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Base {
+    #[dlpack(tensor)]
+    first: Vec<u8>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Base {
+    #[getter]
+    fn second(&self) -> u8 {
+        self.first[0]
+    }
+}
+
+/// A class with tensors of the same names as attributes of its base class, and as an attribute of `type`.
+#[pyclass(frozen, extends = Base, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Derived {
+    #[dlpack(tensor)]
+    first: Vec<u8>,
+    #[dlpack(tensor)]
+    second: Vec<u8>,
+    #[dlpack(tensor)]
+    mro: Vec<u8>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Derived {
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        let (first, second, mro) = (vec![2], vec![3], vec![4]);
+        let base = PyClassInitializer::from(Base { first: vec![1] });
+        base.add_subclass(Self { first, second, mro })
+    }
+}
+
 /// No tensor itself, but columns of records, and one tensor by name.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]

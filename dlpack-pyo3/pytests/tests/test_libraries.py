@@ -255,6 +255,13 @@ def test_an_attribute_that_is_read_only_stays_so(numpy):
             array.flags.writeable = True
 
 
+def test_inherited_attributes_are_overridden():
+    """A tensor is the attribute of its name, whatever the base class and the class `type` call their own."""
+    derived = p.Derived()
+    assert [bytes(getattr(derived, name)) for name in p.Derived.__dlpack_tensors__] == [b"\x02", b"\x03", b"\x04"]
+    assert bytes(p.Base.first.__get__(derived)) == b"\x01"
+
+
 def test_a_field_that_hides_its_tensor_is_an_error():
     """Each access raises an error for the class, whose cause is the error of the constant."""
     for _ in range(2):

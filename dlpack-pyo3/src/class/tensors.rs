@@ -44,7 +44,8 @@ impl<T> ExportsTensors for T where
 
 /// Defines an attribute for each tensor, and returns their names. With `parts.arrays` the attributes are arrays of a library.
 ///
-/// An attribute that the class has already is kept, unless `over` names it.
+/// An attribute of the same name that the class itself defines is an error, unless `over` names it. Inherited ones are
+/// overridden.
 pub(crate) fn define_tensor_attributes<'py, T: ExportsTensors>(
     class: &Bound<'py, PyType>,
     parts: &Parts,
@@ -77,8 +78,8 @@ fn install_each<'py>(
     // Two threads that use a class for the first time both come here. The second one finds the attributes of the first.
     let is_first = is_first_call_for(class);
     for (index, name) in names.iter().enumerate() {
-        if !parts.over.contains(name) && class.hasattr(*name)? {
-            if is_first && own.contains(*name)? {
+        if !parts.over.contains(name) && own.contains(*name)? {
+            if is_first {
                 return Err(hidden_tensor(class, name));
             }
             continue;
