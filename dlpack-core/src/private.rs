@@ -21,7 +21,7 @@
 //! | `raw` | the only `unsafe` function; `address` only reads an address |
 //! | `lend_field`, `lend_field_mut`, `lend_expression`, `data_expression`, `describe_expression`, `share_expression`, `via_expression` | a loan lives as long as its borrow, and its layout is checked against it |
 //! | `export_with_owner`, `share_with_owner` | the memory that the moved clone lends must contain the tensor, or the export is refused |
-//! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `accepts_tensor`, `check_assigned`, `is_assignable`, `require_tensor` | they call public traits, or create errors |
+//! | `describe_field..`, `share_field`, `require_present`, `reject_skipped`, `found_or_unknown`, `describe_column`, `concat_names`, `import_..`, `check_assigned`, `is_assignable`, `require_tensor` | they call public traits, or create errors |
 //! | `record_column` | it compares the position of the field in every row |
 //! | `part`, `Walk`, `WalkMut`, `Source`, `Homogeneous` | the fields that a struct passes are compared with its bytes |
 //! | `Extras`, `Facts`, `Axes`, `ExportAssertion` | wrong facts give a wrong answer about the type, as a wrong `describe` does; memory is never accessed by them |

@@ -110,7 +110,7 @@ fn device_of(object: &Bound<'_, PyAny>, class: &Vtable) -> Option<Device> {
         return None;
     }
     let py = object.py();
-    // SAFETY: `class.has` found an instance of the class.
+    // SAFETY: `is_instance` found an instance of the class.
     let device = catch_panics(py, || unsafe { (class.device)(object) });
     // The caller then exports the object on the general path, which raises the error again.
     device.map_err(|raised| raised.clear_exception(py)).ok()
@@ -223,6 +223,14 @@ unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DL
         let lists = lists(value);
         let described = value.describe();
         let it = (&described).or_raise(py)?;
+        if it.stream().is_some() {
+            // XAP-25: `current_work_stream` returns the default stream, whichever stream this object's data is written on.
+            bail!(py, PyBufferError: "the data is written on a stream, which a borrowed tensor cannot name; request an owned tensor");
+        }
+        if it.dtype().is_padded() {
+            // DTY-13
+            bail!(py, PyBufferError: "the items are padded to bytes, and a borrowed tensor has no flag for that; request an owned tensor");
+        }
         let bare = zero_rank_tensor(it.as_ptr(), it.byte_offset(), it.device(), it.dtype());
         let described = (it.shape(), it.strides());
         with_shape_and_strides(py, bare, lists, described, it.is_read_only())

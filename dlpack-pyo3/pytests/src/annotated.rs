@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use dlpack_pyo3::{DLPack, FromDLPack, Layout, Protocol, SharedBuffer, dlpack_pymethods};
+use dlpack_pyo3::{DLPack, DataType, FromDLPack, Layout, Protocol, SharedBuffer, dlpack_pymethods};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -235,6 +235,29 @@ impl Adopted {
 
     fn set(&self, index: usize, value: f32) {
         self.values.set(index, value);
+    }
+}
+
+/// Like [`Lent`], with one item of four bits in each byte.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+#[dlpack(dtype = DataType::F4_E2M1FN.padded())]
+pub(crate) struct LentPadded {
+    #[dlpack(data)]
+    items: SharedBuffer<u8>,
+    #[dlpack(shape, strides)]
+    layout: Layout<1>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl LentPadded {
+    #[new]
+    fn new(items: usize) -> PyResult<Self> {
+        Ok(Self {
+            items: SharedBuffer::zeroed(items)?,
+            layout: Layout::row_major([items])?,
+        })
     }
 }
 

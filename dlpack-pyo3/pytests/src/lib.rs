@@ -43,7 +43,7 @@ mod dlpack_probe {
     use crate::allocator::{allocated_in_rust, remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{
-        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, Points, Rows, Still,
+        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, LentPadded, Points, Rows, Still,
         Strict,
     };
     #[pymodule_export]
@@ -111,7 +111,7 @@ mod dlpack_probe {
     use crate::states::states;
     #[pymodule_export]
     use crate::streams::{
-        Handed, Hasty, Pair, Patient, Queued, Sealed, Unsaid, Wrapped,
+        Handed, Hasty, LentQueued, Pair, Patient, Queued, Sealed, Unsaid, Wrapped,
         collect_and_wait, collect_in_background, collector, release_captured, spare_events,
     };
     #[pymodule_export]

@@ -152,6 +152,29 @@ classes! {
     Unsaid {}
 }
 
+/// Shape and strides are in the object, and its memory is written on a stream.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct LentQueued {
+    #[dlpack(data)]
+    memory: Handle,
+    #[dlpack(shape, strides)]
+    layout: dlpack_pyo3::Layout<1>,
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl LentQueued {
+    #[new]
+    fn new(address: usize, items: usize, device: (i32, i32), stream: usize) -> PyResult<Self> {
+        let memory = Memory::new(address, items, device, stream, 0, 0);
+        Ok(Self {
+            memory: Handle(Arc::new(memory)),
+            layout: dlpack_pyo3::Layout::row_major([items])?,
+        })
+    }
+}
+
 /// A class whose exports keep the memory, not the object.
 #[pyclass(frozen, module = "dlpack_probe")]
 #[derive(DLPack)]

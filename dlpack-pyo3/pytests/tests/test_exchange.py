@@ -549,6 +549,13 @@ def test_a_loan():
         exchange.borrow(object(), capi.DLTensor())
 
 
+def test_loans_that_need_a_flag_or_a_stream():
+    """DTY-13, XAP-25: a borrowed tensor has no flag for padded items, and `current_work_stream` does not name the object's stream."""
+    for lent, missing in [(p.LentPadded(4), "padded"), (p.LentQueued(4096, 4, (2, 0), 77), "written on a stream")]:
+        with pytest.raises(BufferError, match=missing):
+            capi.Exchange(type(lent)).borrow(lent, capi.DLTensor())
+
+
 def test_a_loan_allocates_nothing():
     """XAP-19: a loan succeeds while every allocation fails, and makes no Python object."""
     lent, tensor = p.Lent(2, 3), capi.DLTensor()
