@@ -150,10 +150,13 @@ fn import_by_method(
 /// Imports the tensor of an object that has the methods of a class of ours, or overrides them in Python: by these methods alone.
 ///
 /// Every class links this function, but [`from_dlpack`] only a module that imports arrays of other libraries.
-pub(crate) fn import_from_own_class(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+pub(crate) fn import_from_own_class(
+    object: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+) -> PyResult<Managed> {
     let py = object.py();
     attached::check_interpreter(py).or_fetch(py)?;
-    let answer = method::call_dlpack(object, None, None, None)?;
+    let answer = method::call_dlpack(object, None, copy, None)?;
     let (capsule, _) = answer.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
     wait_until_ready(py, consume_capsule(&capsule, None)?)
 }
@@ -180,7 +183,8 @@ fn not_an_array_error<E: PyTypeInfo>(object: &Bound<'_, PyAny>) -> PyErr {
 
 /// Imports the tensor that an object exports, on a requested device, or with a requirement on copies.
 ///
-/// If the producer does not accept the keywords, it is called without them, and the copy is made here.
+/// If the producer does not accept the keywords, or cannot copy, it is called without them, and the copy is made here. With
+/// `copy=False`, a producer that does not accept `copy` must then return a versioned tensor, which has a flag for copies.
 ///
 /// The elements of a copy can be borrowed as a slice if the copy was made here or by exactly `numpy.ndarray`. A copy of another
 /// producer may have other references: read it with [`to_vec`](dlpack_core::TensorRef::to_vec).
@@ -218,7 +222,9 @@ pub fn from_dlpack_with(
         let why = "the producer gave one all the same";
         return Err(Error::CopyForbidden { why }).or_fetch(py);
     }
-    if copy == Some(true) && !in_full {
+    // CPY-12: what the producer copied for this call is not copied again. A capsule may be older.
+    let was_copied = tensor.view().is_copied() && !object.is_instance_of::<PyCapsule>();
+    if copy == Some(true) && !in_full && !was_copied {
         let mut request = ExportRequest::versioned();
         request.copy = copy;
         attached::enable_detached_waits(py);

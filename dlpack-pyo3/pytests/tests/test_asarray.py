@@ -175,6 +175,13 @@ def test_copy_is_passed_on(numpy):
     assert numpy.asarray(thing, copy=True).flags.writeable
     with pytest.raises(ValueError):
         numpy.asarray(thing, "f8", copy=False)
+    # Computed for each export.
+    doubled = p.Doubled([1.0])
+    assert doubled.__array__().tolist() == [2.0]
+    with pytest.raises(BufferError):
+        doubled.__array__(copy=False)
+    with pytest.raises(TypeError, match="copy is True, False or None"):
+        thing.__array__(copy="no")
 
 
 @pytest.mark.parametrize("device", [(2, 1), (10, 0), (8, 0)])

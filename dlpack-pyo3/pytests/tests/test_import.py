@@ -479,6 +479,45 @@ class Deaf(capi.Foreign):
         return self.capsule()
 
 
+class DeafAndLegacy(Deaf):
+    """Also without versions, so that no flag says whether the tensor is a copy."""
+
+    def __dlpack__(self, *, stream=None):
+        self.asked.append({})
+        return self.capsule()
+
+
+class Unable(Obeys):
+    """A producer that knows `copy`, but cannot copy."""
+
+    def __dlpack__(self, *, copy=None, **request):
+        if copy:
+            raise BufferError("copies are not supported")
+        return super().__dlpack__(copy=copy, **request)
+
+
+class Copies(Deaf):
+    """A producer without the keyword `copy`, which copies anyway."""
+
+    def __dlpack__(self, **request):
+        self.managed.flags = capi.IS_COPIED
+        return super().__dlpack__(**request)
+
+
+def test_copies_that_the_producer_does_not_know():
+    """NEG-15, CPY-10, CPY-12: `copy=False` is never ignored, and `copy=True` always copies, once."""
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        p.Tensor.from_dlpack(DeafAndLegacy(legacy=True), copy=False)
+    unable = Unable()
+    tensor = p.Tensor.from_dlpack(unable, copy=True)
+    assert tensor.data_ptr != c.addressof(unable.memory)
+    with pytest.raises(BufferError, match="not supported"):
+        p.Tensor.from_dlpack(unable, device=(1, 0), copy=True)
+    copies = Copies()
+    tensor = p.Tensor.from_dlpack(copies, copy=True)
+    assert tensor.data_ptr == c.addressof(copies.memory)
+
+
 def test_copies_that_the_importer_requests():
     """NEG-14, NEG-15, CPY-12, CPY-13: the request is passed to the producer; if it does not support the keyword, the importer copies."""
     obeys = Obeys()

@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{OrRaise, Raised, bail, catch_into_null};
+use crate::export::arguments::parse_copy;
 use crate::{class::define_unless_own, import::import_from_own_class, library};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
@@ -31,14 +32,15 @@ pub(super) fn define_array_method(class: &Bound<'_, PyType>, over: &[&str]) -> P
 /// A NumPy array over the data that an object exports, and that `import` imports.
 pub(super) fn numpy_of<'py>(
     object: &Bound<'py, PyAny>,
-    import: fn(&Bound<'py, PyAny>) -> PyResult<Managed>,
+    copy: Option<bool>,
+    import: fn(&Bound<'py, PyAny>, Option<bool>) -> PyResult<Managed>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     // Checked before the export: an export to a device that NumPy cannot read would wait for that device in vain.
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
     let (kind, id) = device.extract()?;
     library::numpy::check_host_readable(py, Device::new(DeviceType(kind), id)).or_fetch(py)?;
-    library::numpy::array_over_tensor(py, import(object)?)
+    library::numpy::array_over_tensor(py, import(object, copy)?)
 }
 
 unsafe extern "C" fn array_method(
@@ -76,11 +78,13 @@ unsafe extern "C" fn array_method(
             let argument = unsafe { Bound::from_borrowed_ptr_or_opt(py, argument) };
             argument.filter(|argument| !argument.is_none())
         };
-        let copy = given(copy).map(|copy| copy.is_truthy());
-        let copy = copy.transpose().or_raise(py)?;
+        let copy = given(copy).map(|copy| parse_copy(copy.as_borrowed()));
+        let copy = copy.transpose()?;
         // SAFETY: CPython passes a valid object.
         let object = unsafe { Borrowed::from_ptr(py, object) };
-        let array = numpy_of(&object, import_from_own_class).or_raise(py)?;
+        // A copy is made below, together with a conversion.
+        let export_copy = copy.filter(|copy| !copy);
+        let array = numpy_of(&object, export_copy, import_from_own_class).or_raise(py)?;
         let array = convert_array(array, given(dtype), copy)?;
         Ok(array.into_ptr())
     })

@@ -240,7 +240,9 @@ fn create_lender<'py>(
         Outcome::None => return Err(Raised),
         Outcome::Lender(lender) => return Ok(lender.into_bound(py)),
         Outcome::Tensor(tensor) if unordered_stream(tensor.view().device()).is_none() => tensor,
-        Outcome::Tensor(_) | Outcome::NotLent => import_from_own_class(object).or_raise(py)?,
+        Outcome::Tensor(_) | Outcome::NotLent => {
+            import_from_own_class(object, None).or_raise(py)?
+        }
     };
     let Ok(lender) = UnfilledLender::of_tensor(py, &tensor.view()) else {
         // The tensor's owner must not see the exception.

@@ -116,5 +116,5 @@ pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Boun
             return array.or_fetch(py);
         }
     }
-    numpy_of(object, from_dlpack)
+    numpy_of(object, None, |object, _| from_dlpack(object))
 }

@@ -47,7 +47,7 @@ impl PlainTensor {
 
     /// A NumPy array over the same memory.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        numpy_of(slf, import_from_own_class)
+        numpy_of(slf, None, import_from_own_class)
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {

@@ -240,8 +240,8 @@ fn parse_stream(value: Borrowed<'_, '_, PyAny>) -> Result<i64, Raised> {
         return Err(not_an_integer(value, "stream"));
     }
     match parse_integer(value, "stream")? {
-        // Values that do not fit are `i64::MAX` too, which is no stream handle.
-        i64::MAX => Err(out_of_range(value, "stream")),
+        // What values become that do not fit. Neither is a stream handle.
+        i64::MIN | i64::MAX => Err(out_of_range(value, "stream")),
         stream => Ok(stream),
     }
 }
@@ -290,7 +290,7 @@ fn parse_dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
     }
 }
 
-fn parse_copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
+pub(crate) fn parse_copy(value: Borrowed<'_, '_, PyAny>) -> Result<bool, Raised> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true());
     }

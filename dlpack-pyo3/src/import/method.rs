@@ -59,26 +59,49 @@ pub(super) fn call_dlpack<'py>(
         )
     };
     let is_asked_more = device.is_some() || copy.is_some();
-    let (mut answer, mut in_full) = (ask_without(0), true);
+    let (mut answer, mut refused) = (ask_without(0), None);
+    // A producer that cannot copy raises `BufferError` (CPY-10), and the copy is made here (CPY-12).
+    let may_copy_here = copy == Some(true) && device.is_none();
     // A producer from before a keyword was introduced raises `TypeError` (NEG-14).
     for (less, is_less) in [(1, is_asked_more), (2, stream.is_some()), (3, true)] {
         answer = match answer {
-            Err(error) if is_less && error.is_instance_of::<PyTypeError>(py) => {
-                discard_error(py, error);
-                in_full = false;
+            Err(error)
+                if is_less
+                    && (error.is_instance_of::<PyTypeError>(py)
+                        || less == 1
+                            && may_copy_here
+                            && error.is_instance_of::<PyBufferError>(py)) =>
+            {
+                // The first error names what the caller requested.
+                match refused {
+                    None => refused = Some(error),
+                    Some(_) => discard_error(py, error),
+                }
                 ask_without(less)
             }
             answer => answer,
         };
     }
+    let in_full = refused.is_none();
     let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => return unless_absent(object, dlpack, error)?.map_or(Ok(None), Err),
+        Ok(answer) => capsule::expect_capsule(answer, "__dlpack__")?,
+        Err(error) => {
+            refused
+                .into_iter()
+                .for_each(|error| discard_error(py, error));
+            return unless_absent(object, dlpack, error)?.map_or(Ok(None), Err);
+        }
     };
-    Ok(Some((
-        capsule::expect_capsule(answer, "__dlpack__")?,
-        in_full,
-    )))
+    match refused {
+        // NEG-15: no flag of a legacy tensor says whether it is a copy.
+        Some(error) if copy == Some(false) && answer.is_valid_checked(Some(capsule::LEGACY)) => {
+            return Err(error);
+        }
+        refused => refused
+            .into_iter()
+            .for_each(|error| discard_error(py, error)),
+    }
+    Ok(Some((answer, in_full)))
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.
