@@ -376,7 +376,7 @@ def test_a_class_is_a_structured_array():
     assert not array.flags.writeable
     assert array.ctypes.data == np.from_dlpack(tape.price).ctypes.data
     view = memoryview(tape)
-    assert view.format == "T{=d:price:=I:size:=?:bid:3x}"
+    assert view.format == memoryview(np.zeros(1, TRADE)).format == "T{d:price:I:size:?:bid:}"
     assert (view.itemsize, view.shape, view.strides, view.readonly, view.nbytes) == (16, (4,), (16,), True, 64)
     assert np.asarray(view).dtype == TRADE
     assert bytes(memoryview(tape).cast("B"))[8:12] == b"\0\0\0\0" if sys.byteorder == "little" else True
