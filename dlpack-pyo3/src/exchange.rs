@@ -224,7 +224,7 @@ unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DL
         let described = value.describe();
         let it = (&described).or_raise(py)?;
         if it.stream().is_some() {
-            // XAP-25: `current_work_stream` returns the default stream, whichever stream this object's data is written on.
+            // XAP-25: `current_work_stream` returns the stream of an owned tensor only, since that tensor keeps it alive.
             bail!(py, PyBufferError: "the data is written on a stream, which a borrowed tensor cannot name; request an owned tensor");
         }
         if it.dtype().is_padded() {

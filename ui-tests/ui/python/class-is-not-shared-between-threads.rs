@@ -16,3 +16,5 @@ struct Image {
 impl Image {}
 
 fn main() {}
+
+// CAP-19

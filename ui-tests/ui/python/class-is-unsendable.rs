@@ -13,3 +13,5 @@ struct Image {
 impl Image {}
 
 fn main() {}
+
+// CAP-19
