@@ -762,6 +762,33 @@ def test_foreign_data_types(name):
     seen.release()
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"])
+def test_arrays_of_ml_dtypes(numpy, name):
+    """Fault 71: NumPy exports no array of these data types, which is read by its fields."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = numpy.arange(12, dtype="f4").astype(getattr(ml_dtypes, name)).reshape(3, 4)[:, ::2]
+    tensor = p.take(array)
+    assert (tensor.dtype, tensor.shape, tensor.strides) == (name, (3, 2), (4, 2))
+    assert tensor.data_ptr == array.ctypes.data
+    assert not tensor.readonly
+    back = tensor.numpy()
+    assert back.dtype == array.dtype and back.tobytes() == array.tobytes()
+    array.flags.writeable = False
+    assert p.take(array).readonly
+    held = capi.references(array)
+    del tensor, back
+    gc.collect()
+    assert capi.references(array) <= held
+
+
+def test_arrays_of_ml_dtypes_that_have_no_equal(numpy):
+    """Items of four bits would have to be packed, and an imitation is not trusted."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for dtype in [ml_dtypes.float4_e2m1fn, ml_dtypes.int4, numpy.dtype([("bfloat16", "u2")]), "datetime64[s]", "S2"]:
+        with pytest.raises((BufferError, TypeError)):
+            p.take(numpy.zeros(2, dtype))
+
+
 @pytest.mark.parametrize("legacy", [True, False])
 def test_a_foreign_deleter_runs_beside_an_exception(legacy):
     """CAP-16: the list is dropped while the exception is pending, and the deleter is Python code."""

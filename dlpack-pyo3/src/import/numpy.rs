@@ -18,9 +18,10 @@
 use core::ffi::{CStr, c_int};
 use core::slice;
 
-use dlpack_core::Managed;
-use dlpack_core::binding::{Strided, keep_strided};
-use pyo3::{ffi, prelude::*, types::PyCapsule};
+use dlpack_core::binding::{Strided, keep_strided, text};
+use dlpack_core::{DataType, Managed};
+use pyo3::types::{PyCapsule, PyType};
+use pyo3::{ffi, prelude::*};
 
 use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, is_exact_array, known_api};
@@ -69,7 +70,9 @@ pub(crate) fn describe_array<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided
         return None;
     }
     // SAFETY: an instance of this class begins with this struct, and `object` keeps it alive.
-    describe_fields(unsafe { &*object.as_ptr().cast::<ArrayFields>() })
+    describe_fields(object.py(), unsafe {
+        &*object.as_ptr().cast::<ArrayFields>()
+    })
 }
 
 /// The fields of a structured array, read in one step.
@@ -140,14 +143,18 @@ fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
 }
 
 #[inline(always)]
-fn describe_fields(array: &ArrayFields) -> Option<Strided<'_>> {
+fn describe_fields<'a>(py: Python<'_>, array: &'a ArrayFields) -> Option<Strided<'a>> {
     // SAFETY: an array has a data type, and keeps it alive; every data type begins with this struct.
     let dtype = unsafe { &*array.dtype };
     // A data type with more properties, such as fields, has another type number.
     if !matches!(dtype.byte_order, b'=' | b'|') {
         return None;
     }
-    let dtype = TYPES.get(usize::try_from(dtype.number).ok()?).copied()??;
+    let known = TYPES.get(usize::try_from(dtype.number).ok()?);
+    let dtype = match known.copied().flatten() {
+        Some(dtype) => dtype,
+        None => ml_dtype_of(py, dtype)?,
+    };
     let rank = usize::try_from(array.ndim).ok()?;
     let [shape, strides] = [array.shape, array.strides].map(|list| match rank {
         0 => &[][..],
@@ -162,6 +169,39 @@ fn describe_fields(array: &ArrayFields) -> Option<Strided<'_>> {
         dtype,
         read_only: array.flags & WRITABLE == 0,
     })
+}
+
+/// The data type of this crate for one of the package `ml_dtypes`, which NumPy itself does not export.
+#[cold]
+#[inline(never)]
+fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
+    /// The number of the first data type that is not NumPy's own.
+    const FIRST_OF_OTHERS: c_int = 256;
+    /// Smaller items would have to be packed.
+    const WHOLE_BYTES: [DataType; 9] = [
+        DataType::BF16,
+        DataType::F8_E3M4,
+        DataType::F8_E4M3,
+        DataType::F8_E4M3B11FNUZ,
+        DataType::F8_E4M3FN,
+        DataType::F8_E4M3FNUZ,
+        DataType::F8_E5M2,
+        DataType::F8_E5M2FNUZ,
+        DataType::F8_E8M0FNU,
+    ];
+
+    if dtype.number < FIRST_OF_OTHERS {
+        return None;
+    }
+    // SAFETY: a data type has a scalar type, and keeps it alive.
+    let scalar = unsafe { Bound::from_borrowed_ptr(py, dtype.scalar.cast()) };
+    let scalar = scalar.cast_into::<PyType>().ok()?;
+    if scalar.module().ok()? != "ml_dtypes" {
+        return None;
+    }
+    let name = scalar.name().ok()?;
+    let is_it = |dtype: &DataType| text(dtype).is_ok_and(|text| name == *text);
+    WHOLE_BYTES.into_iter().find(is_it)
 }
 
 /// The array that keeps the memory of a view: the first in the chain of bases that owns memory, else the last one.
