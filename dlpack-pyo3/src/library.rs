@@ -26,7 +26,10 @@ use pyo3::{exceptions::PyModuleNotFoundError, ffi, intern, prelude::*};
 use crate::error::{discard_error, fail};
 
 /// A module, if it has been imported already.
-fn imported_module<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
+pub(crate) fn imported_module<'py>(
+    py: Python<'py>,
+    name: &Bound<'py, PyString>,
+) -> Option<Bound<'py, PyAny>> {
     // SAFETY: attached, as `py` shows.
     let modules = unsafe { ffi::PyImport_GetModuleDict() };
     // SAFETY: a borrowed reference to `sys.modules`, which exists as long as the interpreter.

@@ -11,13 +11,16 @@
 use core::fmt;
 
 use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::reinterpret_bytes};
-use pyo3::types::{PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType};
-use pyo3::{PyTypeInfo, intern, prelude::*};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType,
+};
+use pyo3::{PyTypeInfo, intern, prelude::*, sync::PyOnceLock};
 
 use crate::class::tensor::Tensor;
 use crate::error::{OrRaise, raise_class};
 use crate::export::root_tensor;
 use crate::import::{from_dlpack, from_dlpack_with};
+use crate::library::imported_module;
 use crate::{values, vtable::Exports};
 
 /// A class with objects that can be restored from a pickle.
@@ -105,12 +108,11 @@ fn reduce_object<'py>(
         true => bytes.call_method0(intern!(py, "toreadonly"))?,
         false => bytes.into_any(),
     };
-    let (module, form) = match (protocol, read_only) {
-        (5.., _) => (intern!(py, "pickle"), intern!(py, "PickleBuffer")),
-        (_, true) => (intern!(py, "builtins"), intern!(py, "bytes")),
-        (_, false) => (intern!(py, "builtins"), intern!(py, "bytearray")),
+    let bytes = match (protocol, read_only) {
+        (5.., _) => pickle_buffer_of(&bytes)?,
+        (_, true) => py.get_type::<PyBytes>().call1((bytes,))?,
+        (_, false) => py.get_type::<PyByteArray>().call1((bytes,))?,
     };
-    let bytes = py.import(module)?.call_method1(form, (bytes,))?;
     let values = [bytes, numbers.into_any(), shape.into_any()].map(Ok);
     let values = values::new_tuple(py, values)?;
     let made = values::new_tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
@@ -135,6 +137,14 @@ fn bytes_of(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>>
     PyMemoryView::from(Bound::new(py, Tensor::new(bytes))?.as_any())
 }
 
+/// A `PickleBuffer` over the memory of an object.
+fn pickle_buffer_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+    let class = CLASS.import(object.py(), "pickle", "PickleBuffer")?;
+    class.call1((object,))
+}
+
 /// A tensor over pickled bytes. Copies them only if they are not aligned for the data type.
 ///
 /// Python code can call this with any arguments, so the result is validated like a tensor of another library.
@@ -157,9 +167,7 @@ pub(super) fn tensor_of(
         *place = extent.extract()?;
     }
     // `raw` raises an error for a buffer that is not contiguous.
-    let pickle = py.import(intern!(py, "pickle"))?;
-    let buffer = pickle.call_method1(intern!(py, "PickleBuffer"), (bytes,))?;
-    let flat = buffer.call_method0(intern!(py, "raw"))?;
+    let flat = pickle_buffer_of(bytes)?.call_method0(intern!(py, "raw"))?;
     match reinterpret_bytes(from_dlpack(&flat)?, dtype, extents) {
         Err(Error::Misaligned { .. }) => {
             let copy = from_dlpack_with(&flat, None, Some(true))?;
@@ -183,17 +191,15 @@ fn set_module(class: &Bound<'_, PyType>) -> PyResult<()> {
             .ok()??;
         found.is(class).then_some(())
     };
+    let said = class.getattr(attribute)?.cast_into::<PyString>().ok();
+    let said = said.and_then(|said| imported_module(py, &said));
+    if said.is_some_and(|module| has_it(&module).is_some()) {
+        return Ok(());
+    }
     let modules = py
         .import(intern!(py, "sys"))?
         .getattr(intern!(py, "modules"))?;
     let modules = modules.cast_into::<PyDict>()?;
-    let said = class.getattr(attribute)?;
-    if modules
-        .get_item(&said)?
-        .is_some_and(|module| has_it(&module).is_some())
-    {
-        return Ok(());
-    }
     let mut found = None;
     for (key, module) in modules.copy()?.iter() {
         let is_script = key.eq(intern!(py, "__main__"))? || key.eq(intern!(py, "__mp_main__"))?;
