@@ -13,6 +13,7 @@
 //! | `attr` | the grammar of one attribute |
 //! | `input` | the item with its fields or variants, and the keys of each |
 //! | `expr` | the user's expressions: where each ends, bracket lists, and names of fields in scope |
+//! | `scope` | reports variables in an expression that have the name of a field |
 //! | `ty` | recognizes types by their tokens |
 //! | `krate` | the paths in generated code, and their spans |
 //! | `root` | which of the two crates a macro belongs to |
@@ -25,4 +26,5 @@ pub(crate) mod input;
 pub(crate) mod krate;
 pub(crate) mod role;
 pub(crate) mod root;
+pub(crate) mod scope;
 pub(crate) mod ty;

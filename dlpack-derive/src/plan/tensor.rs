@@ -9,6 +9,7 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
+use crate::syntax::scope::scoped;
 use crate::syntax::ty::{is_pointer, owned_container, peel_groups};
 
 /// The data of a tensor.
@@ -117,7 +118,7 @@ impl<'a> Data<'a> {
                     );
                     return None;
                 }
-                Some(Self::Expr(expr::bind_fields(tokens.clone(), names)))
+                Some(Self::Expr(scoped(tokens, names, cx)))
             }
             (None, Value::List(parts)) => Self::from_unsafe_keys(claim.key, parts, names, cx),
             _ => None,
@@ -133,7 +134,7 @@ impl<'a> Data<'a> {
         let part = |role: Role| {
             let found = parts.iter().find(|part| part.role == role);
             let tokens = found.and_then(|part| match &part.value {
-                Value::Expr(tokens) => Some(expr::bind_fields(tokens.clone(), names)),
+                Value::Expr(tokens) => Some(scoped(tokens, names, cx)),
                 _ => None,
             });
             if tokens.is_none() {
@@ -265,7 +266,7 @@ fn read_slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'
     match expr::parse_list(tokens) {
         Ok(Some(entries)) if listable => {
             let bind = |entry| match entry {
-                Entry::Expr(tokens) => Entry::Expr(expr::bind_fields(tokens, names)),
+                Entry::Expr(tokens) => Entry::Expr(scoped(&tokens, names, cx)),
                 hole @ Entry::Hole(_) => hole,
             };
             let span =
@@ -276,7 +277,7 @@ fn read_slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'
             cx.push(error);
             None
         }
-        Ok(_) => Some(Slot::Expr(expr::bind_fields(tokens.clone(), names))),
+        Ok(_) => Some(Slot::Expr(scoped(tokens, names, cx))),
     }
 }
 

@@ -153,13 +153,21 @@ pub(crate) fn is_place(tokens: &TokenStream) -> bool {
 
 /// Brings the names of fields into scope: `rows` becomes `self.rows`.
 pub(crate) fn bind_fields(tokens: TokenStream, fields: &[&Ident]) -> TokenStream {
+    bind_trees(tokens, fields, false)
+}
+
+/// The names in a stream; `literal` if it is the inside of a struct literal, where `rows` becomes `rows: self.rows`.
+fn bind_trees(tokens: TokenStream, fields: &[&Ident], literal: bool) -> TokenStream {
     let trees: Vec<_> = tokens.into_iter().collect();
     let mut bound = Vec::new();
     let mut received = false;
     for (at, tree) in trees.iter().enumerate() {
         match tree {
             TokenTree::Group(group) => {
-                let mut inner = Group::new(group.delimiter(), bind_fields(group.stream(), fields));
+                let literal =
+                    group.delimiter() == Delimiter::Brace && ends_with_struct(&trees[..at]);
+                let inner = bind_trees(group.stream(), fields, literal);
+                let mut inner = Group::new(group.delimiter(), inner);
                 inner.set_span(group.span());
                 bound.push(TokenTree::Group(inner));
             }
@@ -174,6 +182,9 @@ pub(crate) fn bind_fields(tokens: TokenStream, fields: &[&Ident]) -> TokenStream
             {
                 received = true;
                 let receiver = receiver_ident(ident.span());
+                if literal && is_entry(&trees, at) {
+                    bound.extend(quote!(#ident:));
+                }
                 bound.extend(quote!(#receiver.#ident));
             }
             other => bound.push(other.clone()),
@@ -183,6 +194,39 @@ pub(crate) fn bind_fields(tokens: TokenStream, fields: &[&Ident]) -> TokenStream
         adopt_hygiene(&mut bound);
     }
     bound.into_iter().collect()
+}
+
+/// Whether a token is all that stands between two commas.
+fn is_entry(trees: &[TokenTree], at: usize) -> bool {
+    let is_comma = |token: &TokenTree| is_punct(token, ',');
+    trees[..at].last().is_none_or(is_comma) && trees.get(at + 1).is_none_or(is_comma)
+}
+
+/// Whether braces after these tokens belong to a struct literal: after a path, but not in the head of an `if` or a loop, where
+/// no literal may stand, and not after the result type of a closure.
+fn ends_with_struct(before: &[TokenTree]) -> bool {
+    let is_one_of = |token: &TokenTree, words: &[&str]| matches!(token, TokenTree::Ident(ident) if words.iter().any(|word| ident == word));
+    let start = before
+        .iter()
+        .rposition(|token| is_punct(token, ';') || is_punct(token, ','));
+    let statement = &before[start.map_or(0, |at| at + 1)..];
+    let path = statement
+        .iter()
+        .rposition(|token| !matches!(token, TokenTree::Ident(_)) && !is_punct(token, ':'));
+    let is_result = path.is_some_and(|at| {
+        at > 0 && is_punct(&statement[at], '>') && is_punct(&statement[at - 1], '-')
+    });
+    let is_path = matches!(before.last(), Some(TokenTree::Ident(_)))
+        && !before.last().is_some_and(|last| {
+            is_one_of(
+                last,
+                &[
+                    "else", "loop", "unsafe", "async", "move", "const", "return", "break",
+                ],
+            )
+        });
+    let heads = ["if", "while", "match", "for"];
+    is_path && !is_result && !statement.iter().any(|token| is_one_of(token, &heads))
 }
 
 /// Gives the tokens that are not names of values the hygiene of the `self` before them: rustc underlines an expression from its
@@ -204,7 +248,7 @@ pub(crate) fn receiver_ident(at: Span) -> Ident {
 }
 
 /// Whether a name after these tokens is a member, a path segment or a lifetime. After `..` it is a value.
-fn follows_path(before: &[TokenTree]) -> bool {
+pub(crate) fn follows_path(before: &[TokenTree]) -> bool {
     match before {
         [.., TokenTree::Punct(first), TokenTree::Punct(last)] if last.as_char() == '.' => {
             !is_joint(first, '.')
@@ -228,7 +272,7 @@ fn names_else(after: &[TokenTree]) -> bool {
     }
 }
 
-fn is_joint(punct: &Punct, char: char) -> bool {
+pub(crate) fn is_joint(punct: &Punct, char: char) -> bool {
     punct.as_char() == char && punct.spacing() == Spacing::Joint
 }
 

@@ -1312,3 +1312,25 @@ fn what_the_tokens_show_of_a_type_or_an_expression() {
         &[("`T` needs a bound: write `T: Element` here", "T")],
     );
 }
+
+#[test]
+fn a_variable_has_another_name_than_each_field() {
+    let message = "`n` stands for the field `self.n` in the whole expression: give this variable another name";
+    for keys in [
+        "shape = [{ let n: usize = 2; n }, 2]",
+        "shape = { let n: usize = 2; [n, 2] }",
+        "via = { let n: usize = 2; f(n) }",
+        "data = { let n: usize = 2; &self.a[n..] }",
+        "unsafe(data = { let n = self.p; n }, len = 1)",
+        "tensor(name = \"b\", data = { let n: usize = 2; &self.a[n..] })",
+        "offset = (|n: usize| n + 1)(1), shape = [_]",
+    ] {
+        let key = if keys.contains("data") || keys.contains("via") {
+            ""
+        } else {
+            "#[dlpack(data)]"
+        };
+        let source = format!("#[dlpack({keys})] struct S {{ {key} a: Vec<f32>, n: usize }}");
+        check(Derive::DLPack, &source, &[(message, "n#1")]);
+    }
+}

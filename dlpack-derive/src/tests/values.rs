@@ -4,6 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
 
 use crate::syntax::expr::{self, Entry};
+use crate::syntax::scope;
 
 fn tokens(source: &str) -> TokenStream {
     source.parse().expect("the test's own tokens lex")
@@ -57,9 +58,95 @@ fn a_plain_name_of_a_field_is_the_field() {
         ("rows!(1)", "rows!(1)"),
         ("'rows: loop {}", "'rows: loop {}"),
         ("columns", "columns"),
+        // Struct literals.
+        (
+            "S { rows, n: 2 }.total()",
+            "S { rows: self.rows, n: 2 }.total()",
+        ),
+        ("f(a::S { rows })", "f(a::S { rows: self.rows })"),
+        (
+            "{ if a { b }; S { rows } }",
+            "{ if a { b }; S { rows: self.rows } }",
+        ),
+        ("S { n: rows }", "S { n: self.rows }"),
+        ("{ rows }", "{ self.rows }"),
+        (
+            "if a == A { rows } else { rows }",
+            "if a == A { self.rows } else { self.rows }",
+        ),
+        ("|| -> usize { rows }", "|| -> usize { self.rows }"),
+        ("unsafe { rows }", "unsafe { self.rows }"),
+        ("list! { rows, 2 }", "list! { self.rows, 2 }"),
     ] {
         let found = expr::bind_fields(tokens(source), &[&rows, &raw]);
         assert_eq!(found.to_string(), tokens(bound).to_string(), "{source}");
+    }
+}
+
+#[test]
+fn variables_with_the_name_of_a_field_are_found() {
+    let rows = Ident::new("rows", Span::call_site());
+    for (source, count) in [
+        // Each declares `rows`.
+        ("{ let rows: usize = 2; rows / 2 }", 1),
+        ("{ let rows = self.rows; rows }", 1),
+        ("{ let mut rows; rows = 2; rows }", 1),
+        ("{ let (rows, [_, rows]) = f(); 1 }", 2),
+        ("{ let S { rows, .. } = s; 1 }", 1),
+        ("{ let S { n: rows } = s; 1 }", 1),
+        ("{ let Some(&rows) = a else { return 1 }; 1 }", 1),
+        ("if let Some(rows) = self.a { 1 } else { 2 }", 1),
+        ("while let [rows, ..] = a { }", 1),
+        ("if a && let Some(ref rows) = b { 1 } else { 2 }", 1),
+        ("f(|rows| 1)", 1),
+        ("f(|&rows: &usize| 1)", 1),
+        ("f(move |a: HashMap<u8, u8>, rows: u8| 1)", 1),
+        ("f(1, |(a, rows)| 1)", 1),
+        ("|a| |rows| 1", 1),
+        ("a || f(|rows| 1)", 1),
+        ("f(&mut |rows| 1)", 1),
+        ("match a { rows => 1 }", 1),
+        (
+            "match a { 0 => 1, A::B(rows) | A::C { rows } if rows > 1 => 2 }",
+            2,
+        ),
+        ("match a { 0 => { 1 } rows @ 1..=2 => 2, _ => |rows| 3 }", 2),
+        ("match a { 0 => f::<A, B>(1), S { rows } => 2 }", 1),
+        ("for (i, rows) in a { }", 1),
+        ("{ fn f(rows: usize) -> usize { 1 } f(2) }", 1),
+        ("{ const rows: usize = 2; 1 }", 1),
+        ("matches!(a, Some(rows) if rows > 1)", 1),
+        ("vec![{ let rows = 1; 2 }]", 1),
+        // None declares it.
+        ("rows | 2", 0),
+        ("a || rows > 2 || b", 0),
+        ("(a | b) | rows | c", 0),
+        ("a? | rows | c", 0),
+        ("f(|a| rows, |b| rows)", 0),
+        ("|| rows", 0),
+        ("|a: &rows::T| 1", 0),
+        ("{ let n: usize = rows; n }", 0),
+        ("{ let S { rows: n, .. } = s; n }", 0),
+        ("if let Some(n) = rows { rows } else { rows }", 0),
+        ("if let 1..=9 = rows { rows } else { rows }", 0),
+        (
+            "match rows { 0 => rows, n if n > rows => { rows } _ => rows }",
+            0,
+        ),
+        (
+            "match rows { rows::A => 1, rows(_) => 2, self.rows => 3 }",
+            0,
+        ),
+        ("for i in 0..rows { }", 0),
+        ("{ let f: for<'a> fn(&'a u8) = g; 1 }", 0),
+        ("const { rows }", 0),
+        ("p as *const rows", 0),
+        ("S { rows: 1, n: rows }", 0),
+        ("matches!(rows, Some(n))", 0),
+        ("{ let n = 1; rows }", 0),
+    ] {
+        let found = scope::declared_fields(&tokens(source), &[&rows]);
+        assert_eq!(found.len(), count, "{source}");
     }
 }
 
