@@ -300,3 +300,21 @@ class!(as it is: impl ByItem {
         Self(Vec::new())
     }
 });
+
+/// With a getter that is not compiled: it hides no tensor.
+#[pyclass(frozen)]
+#[derive(DLPack)]
+pub struct Conditional {
+    #[dlpack(tensor)]
+    values: Vec<f32>,
+}
+
+#[dlpack_pymethods]
+#[pymethods(crate = "pyo3")]
+impl Conditional {
+    #[cfg(any())]
+    #[getter]
+    fn values(&self) -> usize {
+        self.values.len()
+    }
+}

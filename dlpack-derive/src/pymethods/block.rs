@@ -32,6 +32,15 @@ pub(crate) struct Block {
     body: Group,
 }
 
+/// A method that is an attribute in Python.
+pub(crate) struct Getter {
+    /// In Python.
+    pub(crate) name: String,
+    pub(crate) function: Ident,
+    /// The conditions of `#[cfg(..)]` and `#[cfg_attr(.., getter)]`: it is a getter if all of them are true.
+    pub(crate) conditions: Vec<TokenStream>,
+}
+
 /// `#[..]`
 struct Attr {
     hash: TokenTree,
@@ -196,8 +205,8 @@ impl Block {
             || self.body.stream().into_iter().any(says)
     }
 
-    /// The getters of the block: the name in Python, and the name of the function.
-    pub(crate) fn getters(&self) -> Vec<(String, Ident)> {
+    /// The getters of the block.
+    pub(crate) fn getters(&self) -> Vec<Getter> {
         let mut attrs: Vec<Group> = Vec::new();
         let mut found = Vec::new();
         let mut trees = self.body.stream().into_iter().peekable();
@@ -207,8 +216,11 @@ impl Block {
                     attrs.push(list.clone())
                 }
                 (TokenTree::Ident(word), Some(TokenTree::Ident(own))) if word == "fn" => {
-                    found
-                        .extend(python_name_of_getter(&attrs, own).map(|name| (name, own.clone())));
+                    found.extend(python_name_of_getter(&attrs, own).map(|name| Getter {
+                        name,
+                        function: own.clone(),
+                        conditions: conditions_of_getter(&attrs),
+                    }));
                 }
                 // The body of a method, or the end of another item.
                 (TokenTree::Group(body), _) if body.delimiter() == Delimiter::Brace => {
@@ -231,13 +243,21 @@ impl Block {
     /// Makes PyO3's macro use `path` for PyO3, unless the user has set a path, or `path` cannot be written in a string.
     pub(crate) fn find_pyo3(&mut self, path: &TokenStream) {
         let path = path.to_string();
-        if self.has_attr("pyo3") || path.contains('$') {
+        if self.has_attr("pyo3") || self.has_crate() || path.contains('$') {
             return;
         }
         self.attrs.push(Attr {
             hash: Punct::new('#', Spacing::Alone).into(),
             list: Group::new(Delimiter::Bracket, quote!(pyo3(crate = #path))),
         });
+    }
+
+    /// Whether the block has `#[pymethods(crate = "..")]`.
+    fn has_crate(&self) -> bool {
+        self.attrs.iter().any(|attr| {
+            let list = attr.list.stream();
+            find_attr_name(&list, "pymethods").is_some() && contains_word(list, "crate")
+        })
     }
 
     /// The block with items before the user's own.
@@ -273,6 +293,13 @@ impl Block {
             .chain([TokenTree::from(body)])
             .collect()
     }
+}
+
+fn contains_word(tokens: TokenStream, word: &str) -> bool {
+    tokens.into_iter().any(|tree| match &tree {
+        TokenTree::Group(group) => contains_word(group.stream(), word),
+        tree => is_word(tree, word),
+    })
 }
 
 fn is_word(tree: &TokenTree, word: &str) -> bool {
@@ -333,6 +360,25 @@ fn python_name_of_getter(attrs: &[Group], function: &Ident) -> Option<String> {
     let function = function.trim_start_matches("r#");
     let own = || function.strip_prefix("get_").unwrap_or(function).to_owned();
     Some(argument.or(renamed).unwrap_or_else(own))
+}
+
+fn conditions_of_getter(attrs: &[Group]) -> Vec<TokenStream> {
+    let condition = |attr: &Group| {
+        let mut trees = attr.stream().into_iter();
+        let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(list))) =
+            (trees.next(), trees.next())
+        else {
+            return None;
+        };
+        let list = list.stream();
+        if name == "cfg" {
+            return Some(list);
+        }
+        let makes_getter = name == "cfg_attr" && find_attr_name(&attr.stream(), "getter").is_some();
+        let comma = |tree: &TokenTree| !is_punct(tree, ',');
+        makes_getter.then(|| list.into_iter().take_while(comma).collect())
+    };
+    attrs.iter().filter_map(condition).collect()
 }
 
 /// The string in `#[pyo3(name = "..")]`, if it is `name`.

@@ -160,10 +160,12 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
 /// Checks that no getter of the block hides a tensor: the compiler knows their names when it has expanded the derive.
 fn getter_checks(options: &Options<'_>, block: &Block) -> TokenStream {
     let ty = &block.self_ty;
-    let checks = block.getters().into_iter().map(|(name, function)| {
-        let at = function.span();
+    let checks = block.getters().into_iter().map(|getter| {
+        let (at, name) = (getter.function.span(), &getter.name);
+        let conditions = &getter.conditions;
         let k = options.krate.private(at);
         quote_spanned! {at=>
+            #(#[cfg(#conditions)])*
             const _: () = {
                 #[allow(unused_imports)]
                 use #k::ClassDefaults as _;

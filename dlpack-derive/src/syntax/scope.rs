@@ -60,15 +60,15 @@ impl Finder<'_> {
 
     fn visit_group(&mut self, group: &Group, before: &[TokenTree]) {
         let inner = trees_of(&group.stream());
-        match before {
-            [.., TokenTree::Ident(name), mark] if is_punct(mark, '!') => {
-                if name == "matches" {
-                    let pattern = inner.iter().rposition(|token| is_punct(token, ','));
-                    self.add_arm(pattern.map_or(&[], |comma| &inner[comma + 1..]));
-                }
-            }
-            _ if group.delimiter() == Delimiter::Brace => self.add_arms(&inner),
-            _ => {}
+        let name_of_macro = match before {
+            [.., TokenTree::Ident(name), mark] if is_punct(mark, '!') => Some(name),
+            _ => None,
+        };
+        if name_of_macro.is_some_and(|name| name == "matches") {
+            let comma = inner.iter().rposition(|token| is_punct(token, ','));
+            self.add_arm(comma.map_or(&[], |at| &inner[at + 1..]));
+        } else if name_of_macro.is_none() && group.delimiter() == Delimiter::Brace {
+            self.add_arms(&inner);
         }
         self.visit(&inner);
     }

@@ -245,7 +245,6 @@ fn every_way_to_say_pymethods_is_found() {
         "#[pymethods] impl Foo {}",
         "#[pyo3::pymethods] impl Foo {}",
         "#[::pyo3::pymethods] impl Foo {}",
-        "#[pymethods(crate = \"x\")] impl Foo {}",
         "#[cfg(feature = \"python\")] #[doc = \"x\"] #[pymethods] impl inner::Foo {}",
         "#[cfg_attr(feature = \"python\", pymethods)] impl Foo {}",
         "#[cfg_attr(all(a, b), inline, pyo3::pymethods)] impl Foo {}",
@@ -274,9 +273,33 @@ fn every_way_to_say_pymethods_is_found() {
 /// The user's own path to PyO3 is kept.
 #[test]
 fn where_pyo3_is_found() {
-    let source = "#[pymethods] #[pyo3(crate = \"x\")] impl Foo {}";
-    let (found, _) = expand("", source);
-    assert!(!found.contains("methods\")"), "{found}");
+    for source in [
+        "#[pymethods] #[pyo3(crate = \"x\")] impl Foo {}",
+        "#[pymethods(crate = \"x\")] impl Foo {}",
+        "#[cfg_attr(a, pyo3::pymethods(crate = \"x\"))] impl Foo {}",
+    ] {
+        let (found, _) = expand("", source);
+        assert!(!found.contains("methods\")"), "{found}");
+    }
+}
+
+/// A function that is no getter in this build hides no tensor.
+#[test]
+fn the_check_of_a_getter_has_its_conditions() {
+    let source = "#[pymethods] impl Foo { \
+        #[cfg(a)] #[getter] #[cfg(any(b, c))] fn x(&self) {} \
+        #[cfg_attr(all(d, e), getter)] fn y(&self) {} \
+        #[cfg(f)] fn z(&self) {} \
+        #[getter] fn w(&self) {} }";
+    let found = print(&tokens(&expand("", source).0));
+    let checks = found.split("const _: () =").collect::<Vec<_>>();
+    assert_eq!(checks.len(), 4, "three getters: {found}");
+    assert!(
+        checks[0].ends_with("#[cfg(a)]\n#[cfg(any(b, c))]\n"),
+        "{found}"
+    );
+    assert!(checks[1].ends_with("#[cfg(all(d, e))]\n"), "{found}");
+    assert!(checks[2].ends_with("};\n"), "{found}");
 }
 
 /// The fragments `$item` and `$ty` of a macro are groups without delimiters.

@@ -143,6 +143,7 @@ fn variables_with_the_name_of_a_field_are_found() {
         ("p as *const rows", 0),
         ("S { rows: 1, n: rows }", 0),
         ("matches!(rows, Some(n))", 0),
+        ("map! { rows => 2 }", 0),
         ("{ let n = 1; rows }", 0),
     ] {
         let found = scope::declared_fields(&tokens(source), &[&rows]);
