@@ -70,9 +70,9 @@ pub use crate::private::expression::{
 };
 pub use crate::private::fields::{ElementField, NestedField, UnsaidField};
 pub use crate::private::parts::{
-    device, dtype, export_with_owner, len, lend_expression, lend_field, lend_field_mut,
-    list_number, offset, order, require_writable, shape, shape_list, share_with_owner, stream,
-    stream_expression, strides, strides_list,
+    constant_size, device, dtype, export_with_owner, len, lend_expression, lend_field,
+    lend_field_mut, list_number, offset, order, require_writable, shape, shape_list,
+    share_with_owner, stream, stream_expression, strides, strides_list,
 };
 pub use crate::private::probe::{Probe, ProbeDefaults, Whole};
 pub use crate::private::tensor::{

@@ -93,6 +93,13 @@ pub fn list_number<I: Int>(number: I) -> Option<i128> {
     Some(number.to_i128())
 }
 
+/// The number of an axis that has one size in all values of a type, as `FromDLPack` compares it. No axis has the size -1.
+#[inline]
+#[must_use]
+pub fn constant_size<I: Int>(number: I) -> i64 {
+    i64::try_from(number.to_i128()).unwrap_or(-1)
+}
+
 /// The key `shape` as a list of numbers.
 #[inline]
 pub fn shape_list<const N: usize>(numbers: [Option<i128>; N]) -> List {

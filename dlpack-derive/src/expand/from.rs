@@ -12,6 +12,7 @@ use crate::syntax::attr::Value;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Body, Field, Input};
+use crate::syntax::krate::location_of;
 use crate::syntax::role::Role;
 
 pub(crate) fn expand_from_dlpack(
@@ -237,8 +238,9 @@ impl<'a> Solver<'a> {
             Some(Slot::List(entries, _)) => {
                 for (axis, entry) in entries.iter().enumerate() {
                     let Entry::Expr(size) = entry else { continue };
-                    if is_integer(size) {
+                    if !expr::reads_self(size) {
                         let axis = Literal::usize_unsuffixed(axis);
+                        let size = self.constant_size(size);
                         sizes.extend(quote!(&& #k::has_size(tensor, #axis, #size)));
                     }
                 }
@@ -287,12 +289,20 @@ impl<'a> Solver<'a> {
                 } else {
                     self.set(field, "axis_size", &[axis]);
                 }
-            } else if is_integer(tokens) {
-                checks.extend(quote!(import.check_size(#axis, #tokens)?;));
+            } else if expr::reads_self(tokens) {
+                self.report_unsolvable(tokens, "use a field, a number without `self` or `_`");
             } else {
-                self.report_unsolvable(tokens);
+                let size = self.constant_size(tokens);
+                checks.extend(quote!(import.check_size(#axis, #size)?;));
             }
         }
+    }
+
+    /// The size of an axis that is the same for every value of the type.
+    fn constant_size(&self, tokens: &TokenStream) -> TokenStream {
+        let at = location_of(tokens);
+        let k = self.paths.k(at);
+        quote_spanned!(at=> #k::constant_size(#tokens))
     }
 
     fn first_axis(&self, entries: &[Entry], tokens: &TokenStream) -> Literal {
@@ -317,7 +327,7 @@ impl<'a> Solver<'a> {
             let Entry::Expr(tokens) = entry else { continue };
             match self.find_field(tokens) {
                 Some(field) => self.set(field, one, &[Literal::usize_unsuffixed(axis)]),
-                None => self.report_unsolvable(tokens),
+                None => self.report_unsolvable(tokens, "use a field or `_`"),
             }
         }
     }
@@ -327,7 +337,7 @@ impl<'a> Solver<'a> {
             Slot::Field(field) => self.set(field, method, &[]),
             Slot::Expr(tokens) => match self.find_field(tokens) {
                 Some(field) => self.set(field, method, &[]),
-                None => self.report_unsolvable(tokens),
+                None => self.report_unsolvable(tokens, "use a field"),
             },
             Slot::List(..) => {}
         }
@@ -347,8 +357,8 @@ impl<'a> Solver<'a> {
         self.solved.push((field, value));
     }
 
-    fn report_unsolvable(&self, tokens: &TokenStream) {
-        let message = "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
+    fn report_unsolvable(&self, tokens: &TokenStream, instead: &str) {
+        let message = format!("`FromDLPack` cannot solve this for the fields it needs: {instead}");
         // The error points to the user's tokens, after the `self.` that was added.
         let trees: Vec<_> = tokens.clone().into_iter().collect();
         let first = if names_field(&trees) { 2 } else { 0 };
@@ -374,10 +384,6 @@ fn names_field(trees: &[TokenTree]) -> bool {
         ] => this == "self" && !matches!(after, [TokenTree::Group(_), ..]),
         _ => false,
     }
-}
-
-fn is_integer(tokens: &TokenStream) -> bool {
-    matches!(expr::single_token(tokens), Some(TokenTree::Literal(_)))
 }
 
 /// The name of the field, if the expression is nothing else: `rows` or `self.rows`.

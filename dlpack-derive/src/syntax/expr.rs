@@ -28,7 +28,17 @@ pub(crate) fn take_expression(input: ParseStream<'_>) -> TokenStream {
         let token: TokenTree = input.parse().unwrap_or(token);
         taken.extend([token]);
     }
-    taken
+    ungroup(taken)
+}
+
+/// An expression without the invisible group around the fragment `$e:expr` of a macro.
+fn ungroup(tokens: TokenStream) -> TokenStream {
+    match single_token(&tokens) {
+        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
+            ungroup(group.stream())
+        }
+        _ => tokens,
+    }
 }
 
 /// The entries of `[a, _, b]`; `None` for anything else, including `[a; n]`.
@@ -78,6 +88,7 @@ fn is_repetition(group: &Group) -> bool {
 
 impl Entry {
     fn new(tokens: TokenStream) -> Self {
+        let tokens = ungroup(tokens);
         match as_hole(&tokens) {
             Some(hole) => Self::Hole(hole),
             None => Self::Expr(tokens),
@@ -227,6 +238,14 @@ fn ends_with_struct(before: &[TokenTree]) -> bool {
         });
     let heads = ["if", "while", "match", "for"];
     is_path && !is_result && !statement.iter().any(|token| is_one_of(token, &heads))
+}
+
+/// Whether an expression with bound fields reads the value: whether `self` is among its tokens.
+pub(crate) fn reads_self(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().any(|tree| match tree {
+        TokenTree::Group(group) => reads_self(&group.stream()),
+        tree => matches!(tree, TokenTree::Ident(ident) if ident == "self"),
+    })
 }
 
 /// Gives the tokens that are not names of values the hygiene of the `self` before them: rustc underlines an expression from its

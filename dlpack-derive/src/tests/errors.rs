@@ -1143,34 +1143,39 @@ fn a_layout_is_not_read_back() {
 
 #[test]
 fn the_way_back_is_only_what_can_be_solved() {
-    let unsolvable =
-        "`FromDLPack` cannot solve this for the fields it needs: use a field, an integer or `_`";
     let one_way = |name: &str| {
         format!("`FromDLPack` cannot read `{name}` back: remove it, or implement the trait by hand")
     };
-    for (source, at) in [
+    for (source, at, instead) in [
         (
             "#[dlpack(shape = [n * 2, 3])] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "n * 2",
+            "use a field, a number without `self` or `_`",
         ),
         (
             "#[dlpack(shape = self.dims())] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "self.dims()",
+            "use a field",
         ),
         (
             "#[dlpack(shape = [n], strides = [2])] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "2",
+            "use a field or `_`",
         ),
         (
             "#[dlpack(offset = n + 1)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "n + 1",
+            "use a field",
         ),
         (
             "#[dlpack(dtype = DataType::F32)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "DataType::F32",
+            "use a field",
         ),
     ] {
-        check(Derive::FromDLPack, source, &[(unsolvable, at)]);
+        let unsolvable =
+            format!("`FromDLPack` cannot solve this for the fields it needs: {instead}");
+        check(Derive::FromDLPack, source, &[(&unsolvable, at)]);
     }
     for (source, at) in [
         ("#[dlpack(via = self.x())] struct S(Vec<f32>);", "via"),

@@ -10,7 +10,7 @@ impl ::dlpack_core::FromDLPack for Frame {
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         let import = ::dlpack_core::__private::Import::new::<Vec<u8>>(tensor)?;
         import.check_rank(4)?;
-        import.check_size(2, 3)?;
+        import.check_size(2, ::dlpack_core::__private::constant_size(3))?;
         import.check_size(3, import.axis_size::<_>(0)?)?;
         ::dlpack_core::__private::Ok(Self {
             height: import.axis_size::<u32>(0)?,
@@ -25,6 +25,10 @@ impl ::dlpack_core::FromDLPack for Frame {
         ::dlpack_core::__private::Accepts::<
             Vec<u8>,
         >::DATA(tensor, ::dlpack_core::__private::Some(4))
-            && ::dlpack_core::__private::has_size(tensor, 2, 3)
+            && ::dlpack_core::__private::has_size(
+                tensor,
+                2,
+                ::dlpack_core::__private::constant_size(3),
+            )
     }
 }

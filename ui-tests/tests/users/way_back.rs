@@ -214,3 +214,86 @@ fn types_are_read_back() -> Result<(), Error> {
     ));
     Ok(())
 }
+
+const CHANNELS: u8 = 3;
+
+#[derive(DLPack, FromDLPack)]
+#[dlpack(shape = [_, CHANNELS, N, 1usize, 2 * N - 1])]
+struct Constants<const N: usize> {
+    #[dlpack(data)]
+    values: Vec<f32>,
+}
+
+macro_rules! fixed {
+    ($name:ident, $any:expr, $size:expr, $columns:ident, $also:expr) => {
+        #[derive(DLPack, FromDLPack)]
+        #[dlpack(shape = [$any, $size, $also])]
+        struct $name {
+            #[dlpack(data)]
+            values: Vec<f32>,
+            $columns: usize,
+        }
+    };
+}
+fixed!(Fixed, _, 3, columns, columns);
+
+#[test]
+fn constant_sizes_are_compared() -> Result<(), Error> {
+    let values = vec![0.5; 18];
+    let tensor = Constants::<2> { values }.into_dlpack()?;
+    assert_eq!(tensor.view().shape(), [1, 3, 2, 1, 3]);
+    let back = Constants::<2>::from_dlpack(tensor)?;
+    assert_eq!(back.values.len(), 18);
+    let other = Constants::<1>::from_dlpack(back.into_dlpack()?);
+    assert!(matches!(
+        other.err(),
+        Some(Error::Extent {
+            axis: 2,
+            found: 2,
+            ..
+        })
+    ));
+
+    let fixed = Fixed {
+        values: vec![0.5; 12],
+        columns: 2,
+    };
+    let back = Fixed::from_dlpack(fixed.into_dlpack()?)?;
+    assert_eq!((back.values.len(), back.columns), (12, 2));
+    let other = Fixed::from_dlpack([[[0.5_f32; 2]; 4]; 1].into_dlpack()?);
+    assert!(matches!(
+        other.err(),
+        Some(Error::Extent {
+            axis: 1,
+            found: 4,
+            ..
+        })
+    ));
+    Ok(())
+}
+
+/// A variant is chosen by the sizes that are constants.
+#[derive(FromDLPack)]
+enum Choice {
+    Two(Constants<2>),
+    One(Constants<1>),
+}
+
+#[test]
+fn constant_sizes_select_a_variant() -> Result<(), Error> {
+    let one = Choice::from_dlpack(
+        Constants::<1> {
+            values: vec![0.5; 3],
+        }
+        .into_dlpack()?,
+    )?;
+    assert!(matches!(one, Choice::One(Constants { values }) if values.len() == 3));
+    let two = Choice::from_dlpack(
+        Constants::<2> {
+            values: vec![0.5; 18],
+        }
+        .into_dlpack()?,
+    )?;
+    assert!(matches!(two, Choice::Two(Constants { values }) if values.len() == 18));
+    Ok(())
+}
