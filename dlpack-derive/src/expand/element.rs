@@ -11,7 +11,6 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::receiver_ident;
 use crate::syntax::input::{Field, Input, repr_words};
 use crate::syntax::krate::location_of;
-use crate::syntax::role::Role;
 use crate::syntax::ty::{peel_groups, scalar_name};
 
 pub(crate) fn expand_element(
@@ -28,16 +27,7 @@ pub(crate) fn expand_element(
             "`align` may add padding, which no tensor can describe: remove it",
         );
     }
-    for param in item.generics.type_params() {
-        let bounded = !param.bounds.is_empty()
-            || item.generics.where_clause.is_some()
-            || input.attrs.iter().any(|attr| attr.role == Role::Bound);
-        if !bounded {
-            let ident = &param.ident;
-            let message = format!("`{ident}` needs a bound: write `{ident}: Element` here");
-            cx.error(ident, message);
-        }
-    }
+    row::check_bounds(input, item, cx);
     cx.check()?;
     let transparent = words.iter().any(|word| word == "transparent");
     Some(element_impls(&Paths::new(input), fields, transparent))

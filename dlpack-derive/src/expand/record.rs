@@ -37,6 +37,7 @@ pub(crate) fn derive_record(
             );
         }
     }
+    row::check_bounds(input, item, cx);
     if shown.is_empty() {
         let ident = input.ident;
         cx.error(

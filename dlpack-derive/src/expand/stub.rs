@@ -5,6 +5,7 @@ use quote::quote;
 use syn::DeriveInput;
 
 use crate::expand::call::Paths;
+use crate::plan::row::params_without_bounds;
 use crate::syntax::input::{Body, Derive, Field, Input};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
@@ -44,6 +45,13 @@ pub(crate) fn expand_stub(derive: Derive, root: Root, item: &DeriveInput) -> Opt
                 }
             },
         ),
+        // The trait needs `'static + Send + Sync`, which such a parameter is not known to be.
+        Derive::Record
+            if item.generics.lifetimes().next().is_some()
+                || params_without_bounds(&item.generics).next().is_some() =>
+        {
+            return None;
+        }
         Derive::Record => input.implement(
             quote!(#c::Record),
             quote! {

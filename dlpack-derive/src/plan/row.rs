@@ -1,9 +1,11 @@
-//! The rule that `Element` and `Record` share: the fields of a struct have a guaranteed layout, in the order of its source.
+//! The rules that `Element` and `Record` share: type parameters have bounds, and the fields of a struct have a guaranteed layout, in the order of its source.
 
-use syn::DeriveInput;
+use proc_macro2::Ident;
+use syn::{DeriveInput, Generics};
 
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Body, Field, Input, repr_words};
+use crate::syntax::role::Role;
 
 /// The fields of a struct, in the order of its guaranteed layout.
 pub(crate) fn fields_in_order<'a>(
@@ -37,4 +39,23 @@ pub(crate) fn fields_in_order<'a>(
     }
     cx.check()?;
     Some(fields)
+}
+
+/// Reports type parameters without a bound.
+pub(crate) fn check_bounds(input: &Input<'_>, item: &DeriveInput, cx: &Ctxt) {
+    if input.attrs.iter().any(|attr| attr.role == Role::Bound) {
+        return;
+    }
+    for ident in params_without_bounds(&item.generics) {
+        let message = format!("`{ident}` needs a bound: write `{ident}: Element` here");
+        cx.error(ident, message);
+    }
+}
+
+/// The type parameters that certainly have no bound.
+pub(crate) fn params_without_bounds(generics: &Generics) -> impl Iterator<Item = &Ident> {
+    generics
+        .type_params()
+        .filter(|param| param.bounds.is_empty() && generics.where_clause.is_none())
+        .map(|param| &param.ident)
 }

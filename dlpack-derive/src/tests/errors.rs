@@ -1311,11 +1311,13 @@ fn what_the_tokens_show_of_a_type_or_an_expression() {
     ] {
         assert!(expand(Derive::DLPack, source).is_ok(), "{source}");
     }
-    check(
-        Derive::Element,
-        "#[repr(C)] struct S<T> { a: T }",
-        &[("`T` needs a bound: write `T: Element` here", "T")],
-    );
+    for derive in [Derive::Element, Derive::Record] {
+        check(
+            derive,
+            "#[repr(C)] struct S<T> { a: T, b: T }",
+            &[("`T` needs a bound: write `T: Element` here", "T#1")],
+        );
+    }
 }
 
 #[test]
