@@ -88,6 +88,26 @@ pub struct Masked {
 #[pymethods]
 impl Masked {}
 
+use dlpack_pyo3 as renamed;
+
+/// By a path that is longer than it must be.
+#[pyclass]
+#[derive(DLPack)]
+#[dlpack(crate = crate::renamed)]
+pub struct ByLongPath {
+    #[dlpack(data)]
+    items: Vec<f32>,
+}
+
+#[dlpack_pymethods(crate = crate::renamed)]
+#[pymethods]
+impl ByLongPath {
+    #[getter]
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+}
+
 /// Has tensors and is none.
 #[pyclass]
 #[derive(DLPack)]

@@ -239,6 +239,53 @@ mod fields {
     }
 }
 
+/// The user's path to the crate is longer than it must be.
+mod reached_by_a_long_path {
+    use dlpack_core as renamed;
+    use renamed::{DLPack, Element, FromDLPack, Record};
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(crate = crate::reached_by_a_long_path::renamed)]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Vec<f32>,
+        #[dlpack(shape)]
+        pub(crate) dims: [usize; 2],
+    }
+
+    #[repr(C)]
+    #[derive(Record, Debug)]
+    #[dlpack(crate = crate::reached_by_a_long_path::renamed)]
+    pub(crate) struct Trade {
+        pub(crate) price: f64,
+        pub(crate) size: u32,
+    }
+
+    #[repr(C)]
+    #[derive(Element, Debug)]
+    #[dlpack(crate = crate::reached_by_a_long_path::renamed)]
+    pub(crate) struct Point {
+        pub(crate) x: f32,
+        pub(crate) y: f32,
+    }
+
+    #[test]
+    fn it_is_accepted() {
+        let image = Image {
+            values: vec![1.0],
+            dims: [1, 1],
+        };
+        assert_eq!((image.values.len(), image.dims), (1, [1, 1]));
+        let trade = Trade {
+            price: 1.0,
+            size: 2,
+        };
+        assert!(trade.price < f64::from(trade.size));
+        let point = Point { x: 1.0, y: 2.0 };
+        assert!(point.x < point.y);
+    }
+}
+
 /// A macro writes the struct; its tokens come from two places.
 mod written_by_a_macro {
     use dlpack_core::{DLPack, Element, FromDLPack, Record};

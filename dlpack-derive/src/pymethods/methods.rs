@@ -98,6 +98,8 @@ impl<'a> Options<'a> {
             Value::Text(library) if attr.role == Role::Arrays => Some(library.clone()),
             _ => None,
         });
+        let krate = Krate::of(&attrs, cx.root);
+        krate.check(cx);
         Self {
             info: has(Role::Info),
             iterable: has(Role::Iterable),
@@ -105,7 +107,7 @@ impl<'a> Options<'a> {
                 .map(|attr| location_of(&attr.key)),
             inventory,
             arrays,
-            krate: Krate::of(&attrs, cx.root),
+            krate: krate.or_own(),
         }
     }
 }
@@ -160,14 +162,16 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
 /// Checks that no getter of the block hides a tensor: the compiler knows their names when it has expanded the derive.
 fn getter_checks(options: &Options<'_>, block: &Block) -> TokenStream {
     let ty = &block.self_ty;
+    // The user's path to the crate may be longer than an import of theirs needs.
+    let own_path = (!options.krate.is_default()).then(|| quote!(, unused_qualifications));
     let checks = block.getters().into_iter().map(|getter| {
         let (at, name) = (getter.function.span(), &getter.name);
         let conditions = &getter.conditions;
         let k = options.krate.private(at);
         quote_spanned! {at=>
             #(#[cfg(#conditions)])*
+            #[allow(unused_imports #own_path)]
             const _: () = {
-                #[allow(unused_imports)]
                 use #k::ClassDefaults as _;
                 #k::reject_hidden_tensor(#k::Class::<#ty>::TENSOR_NAMES, #name);
             };

@@ -133,11 +133,15 @@ impl<'a> Input<'a> {
                 "cannot export a packed struct: its fields cannot be borrowed",
             );
         }
+        let krate = Krate::of(&attrs, cx.root);
+        if derive == Derive::DLPack {
+            krate.check(cx);
+        }
         Some(Self {
             ident: &item.ident,
             vis: &item.vis,
             generics: generics(item, &attrs, cx),
-            krate: Krate::of(&attrs, cx.root),
+            krate,
             attrs,
             body,
         })
@@ -175,7 +179,7 @@ impl<'a> Input<'a> {
             ident: &item.ident,
             vis: &item.vis,
             generics: generics(item, &attrs, &cx),
-            krate,
+            krate: krate.or_own(),
             attrs,
             body: Body::Struct(body),
         })
@@ -210,9 +214,11 @@ impl<'a> Input<'a> {
     ) -> TokenStream {
         let (generics, arguments, bounds) = generics.split_for_impl();
         let ident = self.ident;
+        // The user's path to the crate may be longer than an import of theirs needs.
+        let own_path = (!self.krate.is_default()).then(|| quote!(, unused_qualifications));
         quote! {
             #[automatically_derived]
-            #[allow(deprecated, unused_imports, clippy::absolute_paths)]
+            #[allow(deprecated, unused_imports, clippy::absolute_paths #own_path)]
             impl #generics #of for #ident #arguments #bounds {
                 #items
             }

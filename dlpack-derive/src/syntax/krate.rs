@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 use syn::{Path, Token};
 
 use crate::syntax::attr::{Attr, Value};
+use crate::syntax::ctxt::Ctxt;
 use crate::syntax::root::Root;
 
 /// The crate that generated code calls.
@@ -22,6 +23,29 @@ impl Krate {
             _ => None,
         });
         Self { root, path }
+    }
+
+    /// Reports the path of `dlpack_core` for a macro of `dlpack_pyo3`, which calls functions that only the latter has.
+    pub(crate) fn check(&self, cx: &Ctxt) {
+        if let Some(path) = self.core_for_pyo3() {
+            let message = "this is the macro of `dlpack_pyo3`: write `crate = ::dlpack_pyo3`, or import the macro of `dlpack_core`";
+            cx.error(path, message);
+        }
+    }
+
+    /// The crate of the macro, if the path is that of `dlpack_core` by mistake.
+    pub(crate) fn or_own(self) -> Self {
+        match self.core_for_pyo3() {
+            Some(_) => Self::of(&[], self.root),
+            None => self,
+        }
+    }
+
+    /// The path of `dlpack_core`, given to a macro of `dlpack_pyo3`.
+    fn core_for_pyo3(&self) -> Option<&Path> {
+        let path = self.path.as_ref()?;
+        let is_core = path.segments.len() == 1 && path.segments[0].ident == "dlpack_core";
+        (is_core && self.root == Root::Pyo3).then_some(path)
     }
 
     /// Whether the key `crate` is absent.

@@ -1,7 +1,8 @@
 //! Every error: its message, and the user's token that it points to.
 
-use super::expand;
+use super::{expand, expand_at};
 use crate::syntax::input::Derive;
+use crate::syntax::root::Root;
 
 /// Checks that the source yields exactly these errors, in this order.
 fn check(derive: Derive, source: &str, expected: &[(&str, &str)]) {
@@ -1340,4 +1341,24 @@ fn a_variable_has_another_name_than_each_field() {
         let source = format!("#[dlpack({keys})] struct S {{ {key} a: Vec<f32>, n: usize }}");
         check(Derive::DLPack, &source, &[(message, "n#1")]);
     }
+}
+
+#[test]
+fn a_macro_of_pyo3_needs_the_crate_of_pyo3() {
+    let message = "this is the macro of `dlpack_pyo3`: write `crate = ::dlpack_pyo3`, or import the macro of `dlpack_core`";
+    let errors = |root, path: &str| {
+        let source = format!("#[dlpack(crate = {path})] struct S(Vec<f32>);");
+        expand_at(root, Derive::DLPack, &source).err()
+    };
+    for (path, at) in [
+        ("::dlpack_core", "::dlpack_core#1"),
+        ("dlpack_core", "dlpack_core#1"),
+    ] {
+        let expected = vec![(message.to_owned(), at.to_owned())];
+        assert_eq!(errors(Root::Pyo3, path), Some(expected), "{path}");
+    }
+    for path in ["::dlpack_pyo3", "own::dlpack_core"] {
+        assert_eq!(errors(Root::Pyo3, path), None, "{path}");
+    }
+    assert_eq!(errors(Root::Core, "::dlpack_core"), None);
 }

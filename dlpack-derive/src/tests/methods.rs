@@ -292,7 +292,9 @@ fn the_check_of_a_getter_has_its_conditions() {
         #[cfg(f)] fn z(&self) {} \
         #[getter] fn w(&self) {} }";
     let found = print(&tokens(&expand("", source).0));
-    let checks = found.split("const _: () =").collect::<Vec<_>>();
+    let checks = found
+        .split("#[allow(unused_imports)]\nconst _: () =")
+        .collect::<Vec<_>>();
     assert_eq!(checks.len(), 4, "three getters: {found}");
     assert!(
         checks[0].ends_with("#[cfg(a)]\n#[cfg(any(b, c))]\n"),
@@ -389,6 +391,12 @@ fn mistakes_are_named_where_they_are_made() {
             "crate = \"dl\"",
             USUAL,
             "expected a path, such as `crate = ::dlpack_pyo3`; remove the quotes",
+            "",
+        ),
+        (
+            "crate = ::dlpack_core",
+            USUAL,
+            "this is the macro of `dlpack_pyo3`: write `crate = ::dlpack_pyo3`, or import the macro of `dlpack_core`",
             "",
         ),
         ("", "impl Foo {}", BELOW, ""),

@@ -65,7 +65,7 @@ impl Batch {
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths, unused_qualifications)]
 impl crate::dl::DLPackTensors for Batch {
     const NAMES: &'static [&'static crate::dl::__private::Str] = {
         use crate::dl::__private::ProbeDefaults as _;

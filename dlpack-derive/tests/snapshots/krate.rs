@@ -2,7 +2,7 @@
 // struct Rooted { #[dlpack(data)] items: Vec<f32>, n: usize }
 
 #[automatically_derived]
-#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths, unused_qualifications)]
 impl crate::private::dl::DLPack for Rooted {
     const EXTRAS: crate::private::dl::__private::Extras<Self> = crate::private::dl::__private::of_types::<
         Self,

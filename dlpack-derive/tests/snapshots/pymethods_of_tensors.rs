@@ -45,24 +45,24 @@ impl Batch {
     #[getter]
     fn get_mask(&self) {}
 }
+#[allow(unused_imports)]
 const _: () = {
-    #[allow(unused_imports)]
     use ::dlpack_pyo3::__private::ClassDefaults as _;
     ::dlpack_pyo3::__private::reject_hidden_tensor(
         ::dlpack_pyo3::__private::Class::<Batch>::TENSOR_NAMES,
         "own",
     );
 };
+#[allow(unused_imports)]
 const _: () = {
-    #[allow(unused_imports)]
     use ::dlpack_pyo3::__private::ClassDefaults as _;
     ::dlpack_pyo3::__private::reject_hidden_tensor(
         ::dlpack_pyo3::__private::Class::<Batch>::TENSOR_NAMES,
         "type",
     );
 };
+#[allow(unused_imports)]
 const _: () = {
-    #[allow(unused_imports)]
     use ::dlpack_pyo3::__private::ClassDefaults as _;
     ::dlpack_pyo3::__private::reject_hidden_tensor(
         ::dlpack_pyo3::__private::Class::<Batch>::TENSOR_NAMES,

@@ -4,14 +4,14 @@
     "unknown dlpack field attribute `dat`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `dtype`, `device`, `stream`, `owner`, `readonly`, `writable`, `tensor`, `columns`; did you mean `data`?"
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths, unused_qualifications)]
 impl ::dl::DLPack for Image {
     fn describe(&self) -> ::dl::__private::Described<'_> {
         ::dl::__private::unreachable_stub()
     }
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths, unused_qualifications)]
 impl ::dl::DLPackTensors for Image {
     const NAMES: &'static [&'static ::dl::__private::Str] = &[];
     fn describe_tensor(
@@ -26,7 +26,7 @@ impl ::dl::DLPackTensors for Image {
     "unknown dlpack field attribute `dat`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `dtype`, `device`, `stream`, `owner`, `readonly`, `writable`, `tensor`, `columns`; did you mean `data`?"
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths, unused_qualifications)]
 impl ::dl::FromDLPack for Image {
     fn from_dlpack(_: ::dl::Managed) -> ::dl::__private::Result<Self, ::dl::Error> {
         ::dl::__private::unreachable_stub()
@@ -40,7 +40,7 @@ impl ::dl::FromDLPack for Image {
     "unknown dlpack field attribute `dat`, expected one of `skip`, `nested`"
 }
 #[automatically_derived]
-#[allow(deprecated, unused_imports, clippy::absolute_paths)]
+#[allow(deprecated, unused_imports, clippy::absolute_paths, unused_qualifications)]
 impl ::dl::Record for Image {
     const NAMES: &'static [&'static ::dl::__private::Str] = &[];
     fn column<'a>(
