@@ -234,8 +234,9 @@ pub use dlpack_core::*;
 /// with the additional text that an array over the object is alive, and what to do. (Not in a block with a `#[pyo3(crate = "..")]` of its
 /// own.)
 ///
-/// If the class already has an attribute with the name of a tensor, such as a `#[pyo3(get)]`, that one stays; so do
-/// `__array__`, `__iter__`, `__len__` and `__getbuffer__`.
+/// A class may not have another attribute with the name of a tensor: a getter in the block is a compile error, and one by
+/// `#[pyo3(get)]`, `get_all` or another block an `AttributeError` when the module is imported. Your own `__array__`, `__iter__`, `__len__` and
+/// `__getbuffer__` stay.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, dlpack_pymethods};
