@@ -12,8 +12,9 @@ use dlpack_core::abi::{
 use dlpack_core::binding::is_own_copy;
 use dlpack_core::request::Transfer;
 use dlpack_core::{DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Version};
+use dlpack_core::{Descriptor, Parts};
 use made::{BOOL, Foreign, I32, U8, dtype};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A vector for tensors that it outlives, and its address.
 fn memory<T: Copy>(values: &[T]) -> (Vec<T>, *mut u8) {
@@ -888,6 +889,67 @@ fn an_import_is_exported_as_requested() {
         .into_dlpack_with(&ExportRequest::versioned())
         .unwrap();
     assert!(managed.view().is_copied() && managed.view().as_ptr() == data.cast_const());
+}
+
+/// A producer whose only export is an imported tensor.
+struct Relay(Mutex<Option<Managed>>);
+
+impl DLPack for Relay {
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        Parts::new().via(self.0.lock().unwrap().take().unwrap())
+    }
+
+    fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
+        self.describe()
+    }
+}
+
+/// NEG-02, NEG-07, NEG-08, LAY-08: an import that a producer hands out as its own tensor gets the requested struct, with the
+/// version and the zero offset of this crate.
+#[test]
+fn an_import_that_is_made_on_request_is_exported_as_requested() {
+    let (_memory, data) = memory(&[0_i32, 1, 2, 3]);
+    for (minor, byte_offset) in [(0, 0), (1, 8), (3, 8), (4, 0)] {
+        let foreign = Foreign {
+            version: (1, minor),
+            byte_offset,
+            ..Foreign::new(data, I32, &[2])
+        };
+        let first = i32::try_from(byte_offset).unwrap() / 4;
+        let relay = || Relay(Mutex::new(Some(import(&foreign).unwrap())));
+        for (request, version) in [
+            (ExportRequest::versioned(), Some(Version::CURRENT)),
+            (ExportRequest::default(), None),
+        ] {
+            let shared = Arc::new(relay()).to_dlpack_with(&request).unwrap();
+            for export in [shared, relay().into_dlpack_with(&request).unwrap()] {
+                let view = export.view();
+                assert_eq!(view.version(), version);
+                assert!(!view.is_copied(), "the other producer may have kept it");
+                assert_eq!(view.is_read_only(), version.is_none());
+                assert_eq!(view.as_slice::<i32>().unwrap(), [first, first + 1]);
+                let tensor = if version.is_some() {
+                    let raw = export.into_raw();
+                    // SAFETY: `into_raw` returned the pointer, and both uses of it are here.
+                    let tensor = unsafe { raw.as_ref() }.dl_tensor;
+                    // SAFETY: as above.
+                    drop(unsafe { Managed::from_raw(raw) }.unwrap());
+                    tensor
+                } else {
+                    let raw = export.into_legacy().unwrap();
+                    // SAFETY: `into_legacy` returned the pointer, and both uses of it are here.
+                    let tensor = unsafe { raw.as_ref() }.dl_tensor;
+                    // SAFETY: as above.
+                    drop(unsafe { Managed::from_legacy(raw) }.unwrap());
+                    tensor
+                };
+                assert_eq!(tensor.byte_offset, 0);
+                let start = data.wrapping_add(usize::try_from(byte_offset).unwrap());
+                assert_eq!(tensor.data.cast(), start, "shared, not copied");
+            }
+        }
+        assert_eq!(foreign.deleted.times(), 4, "each is released once");
+    }
 }
 
 /// CAP-20: an import is known to have the only reference only if its block is a copy made by this crate for one consumer. A flag

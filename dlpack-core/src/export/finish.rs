@@ -270,6 +270,12 @@ pub(super) fn finish_without_owner(
         // therefore succeeds.
         return reexport_tensor(copy, Some(&ExportRequest::default()));
     }
+    // LAY-08, NEG-07, NEG-08: the struct of another producer can have its version, an offset, and no place for a legacy header.
+    let copy = if copy.is_own_export() {
+        copy
+    } else {
+        reexport_tensor(copy, None)?
+    };
     Ok(match plan.abi {
         Abi::Versioned => copy.with_flags(plan.flags),
         Abi::Legacy => copy.into_legacy_in_place(),
