@@ -3,17 +3,18 @@
 
 use core::ptr::without_provenance_mut;
 
+use crate::abi::DLPACK_FLAG_BITMASK_READ_ONLY;
 use crate::export::block::UnfinishedExport;
 use crate::export::dims_storage::Capacity;
 use crate::export::{host_memory::copy_on_host, host_memory::export_copied_bytes};
-use crate::layout::shape_strides::ShapeStrides;
+use crate::layout::{extent, shape_strides::ShapeStrides};
 use crate::loan::access::Access;
 use crate::request::{Consumer, Plan, consumer::consumer_of};
 use crate::stream::driver::{Driver, find_driver};
 use crate::stream::{Queue, memory::DeviceMemory, order::order_streams, owner::StreamOwner};
 use crate::stream::{release::Release, rules::stream_of_producer, session::Capture};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, TensorRef};
-use crate::{memory::aligned::AlignedBytes, stream::session::capture_error};
+use crate::{memory::aligned::AlignedBytes, stream::session::capture_error, version::Abi};
 
 /// Copies memory that the host cannot read.
 pub(super) fn copy_by_driver(
@@ -22,17 +23,27 @@ pub(super) fn copy_by_driver(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     if plan.device != Device::CPU {
+        let mut plan = *plan;
+        let read_only = extent::may_overlap(descriptor.shape(), descriptor.strides());
+        if read_only {
+            // LAY-16: the copy keeps the strides, so one write would show up in several elements.
+            if plan.abi == Abi::Legacy {
+                return Err(Error::LegacyReadOnly);
+            }
+            plan.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+        }
         let (data, memory) =
             copy_bytes_on_device(descriptor, consumer_of(request, descriptor.device)?)?;
         let lists = ShapeStrides::new(descriptor.shape(), descriptor.strides())?;
         let (data, dtype) = (without_provenance_mut(data), descriptor.dtype);
         let mut copy = Descriptor {
             byte_offset: descriptor.byte_offset,
+            read_only,
             legacy: descriptor.legacy,
             ..Descriptor::for_host_memory(data, lists, dtype, Access::Exclusive)
         };
         let capacity = Capacity::of_rank(copy.rank());
-        return Ok(UnfinishedExport::new(memory, capacity)?.into_streamed_tensor(&mut copy, plan));
+        return Ok(UnfinishedExport::new(memory, capacity)?.into_streamed_tensor(&mut copy, &plan));
     }
     let (start, mut memory) = copy_bytes_to_host(descriptor)?;
     if descriptor.view().is_contiguous() {

@@ -846,7 +846,7 @@ LAYOUTS = [
 
 @pytest.mark.parametrize("layout, values", LAYOUTS)
 def test_copies_of_any_layout(gpu, layout, values):
-    """CPY-14, DEV-09: row-major on the CPU, with the same strides on the device."""
+    """CPY-14, DEV-09, LAY-16: row-major on the CPU; on the device with the same strides, and read-only if these repeat items."""
     owner = gpu.written(p.Queued, gpu.stream(), **layout)
     seen = capi.export(owner, dl_device=(1, 0))
     assert seen.floats() == values
@@ -857,7 +857,8 @@ def test_copies_of_any_layout(gpu, layout, values):
     seen.release()
     seen = capi.export(owner, copy=True, stream=gpu.default)
     gpu.synchronize()
-    assert (seen.device, seen.flags) == (gpu.device, capi.IS_COPIED)
+    read_only = capi.READ_ONLY if 0 in seen.strides else 0
+    assert (seen.device, seen.flags) == (gpu.device, capi.IS_COPIED | read_only)
     assert seen.floats() == values
     seen.release()
 

@@ -109,7 +109,10 @@ fn a_copy_on_the_device_has_the_values_and_the_strides() {
                 ..request_on(number(consumer))
             };
             let copy = tensor.into_dlpack_with(&request).unwrap();
-            assert!(copy.view().is_copied() && !copy.view().is_read_only());
+            // LAY-16, FLG-02: the copy repeats items as the original does, so it may be written only if no item is repeated.
+            let repeats = copy.view().strides().contains(&0);
+            assert!(copy.view().is_copied());
+            assert_eq!(copy.view().is_read_only(), repeats, "{shape:?}");
             assert_eq!(copy.view().device(), device_memory(api).device());
             assert_eq!(copy.view().shape(), shape);
             // Read by a copy of the copy.
@@ -122,5 +125,40 @@ fn a_copy_on_the_device_has_the_values_and_the_strides() {
             world.sim.assert_clean();
             assert_eq!(world.sim.live(ALLOCATIONS), 0);
         }
+    }
+}
+
+/// LAY-16, FLG-02: items that overlap also overlap in a copy on the device. A legacy consumer cannot be told that it must not write
+/// them, so nothing is copied for it.
+#[test]
+fn overlapping_items_are_not_copied_on_the_device_for_a_legacy_consumer() {
+    for api in BOTH {
+        let world = World::new(api);
+        let consumer = world.lane(world.first, Blocks::No);
+        let (tensor, log) = Strided::of_numbers(&world, api, LAYOUTS[3]);
+        let tensor = Arc::new(tensor);
+        world.sim.forget_calls();
+        for copy in [None, Some(true), Some(false)] {
+            let request = ExportRequest {
+                max_version: None,
+                copy,
+                ..request_on(number(consumer))
+            };
+            let refused = tensor.to_dlpack_with(&request).unwrap_err();
+            assert_eq!(refused, Error::LegacyReadOnly);
+        }
+        let names = world.sim.call_names();
+        assert!(!names.iter().any(|it| it.contains("Memcpy")), "{names:?}");
+        // On the host a copy has bytes of its own for each item.
+        let host = ExportRequest {
+            max_version: None,
+            ..TO_HOST
+        };
+        let copy = tensor.to_dlpack_with(&host).unwrap();
+        assert!(copy.view().is_contiguous());
+        drop((copy, tensor));
+        assert_eq!(dlpack_core::stream::collect(), 0);
+        assert_eq!(log.drops(), 1);
+        world.sim.assert_clean();
     }
 }
