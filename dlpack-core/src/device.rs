@@ -164,7 +164,7 @@ impl fmt::Display for DeviceType {
 pub struct Device {
     /// The kind of device.
     pub device_type: DeviceType,
-    /// The index among devices of that kind; 0 for host memory.
+    /// The index among devices of that kind; 0 for host memory, pinned memory and managed memory.
     pub device_id: i32,
 }
 
@@ -185,6 +185,17 @@ impl Device {
             device_type,
             device_id,
         }
+    }
+
+    /// Returns the device with the index that DLPack requires: 0 for all memory that the host can read, which is one device of its
+    /// kind.
+    // DEV-03
+    #[inline]
+    pub(crate) const fn normalized(self) -> Self {
+        if self.device_id != 0 && self.device_type.is_host_readable() {
+            return Self::new(self.device_type, 0);
+        }
+        self
     }
 
     /// Returns the CUDA device with this index.
@@ -227,9 +238,11 @@ impl fmt::Display for Device {
     }
 }
 
+/// The index of host memory, pinned memory and managed memory becomes 0, as DLPack requires, whatever the struct says.
 impl From<abi::DLDevice> for Device {
+    #[inline]
     fn from(device: abi::DLDevice) -> Self {
-        Self::new(DeviceType(device.device_type), device.device_id)
+        Self::new(DeviceType(device.device_type), device.device_id).normalized()
     }
 }
 

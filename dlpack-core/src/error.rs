@@ -166,7 +166,7 @@ errors! {
             => "the data is on {data}, and this producer cannot copy it to {requested}";
         /// The request needs a copy on this device, which this producer cannot make.
         CannotCopy { device: Device = "The device of the data." }
-            => "data on {device} cannot be copied by this producer";
+            => "the request needs a copy on {device}, which this producer cannot make";
         /// The request needs a copy, and forbids one.
         CopyForbidden { why: &'static str = "Why a copy is needed." }
             => "copy=False, but {why}";

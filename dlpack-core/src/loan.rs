@@ -94,7 +94,7 @@ impl LentMemory {
             axes: axes_of::<T>(),
             element: size_of::<T>(),
             any_bits: T::ANY_BITS,
-            device,
+            device: device.normalized(),
             any_device: false,
             access: access.for_elements::<T>(),
             layout: None,

@@ -71,7 +71,8 @@ pub struct ExportRequest {
     pub stream: Option<i64>,
     /// The newest version that the consumer understands.
     pub max_version: Option<Version>,
-    /// The device on which the consumer wants the data.
+    /// The device on which the consumer wants the data; `None` for the device of the data. A copy of pinned or managed memory is in
+    /// ordinary host memory, so a request that names the device of such memory gets the data itself or an error.
     pub dl_device: Option<Device>,
     /// `true`: always copy; `false`: never copy; `None`: copy only if needed.
     pub copy: Option<bool>,
@@ -93,5 +94,12 @@ impl ExportRequest {
             dl_device: None,
             copy: None,
         }
+    }
+
+    /// The device on which the consumer wants the data, with the index that DLPack requires.
+    // DEV-03, DEV-05
+    #[inline]
+    pub(crate) fn requested_device(&self) -> Option<Device> {
+        self.dl_device.map(Device::normalized)
     }
 }

@@ -227,6 +227,64 @@ fn an_annotation_must_repeat_the_layout_of_its_data() {
     assert_eq!(error, expected);
 }
 
+static BYTES: [u8; 24] = [0; 24];
+
+#[derive(DLPack)]
+#[dlpack(
+    // SAFETY: the pointer is that of all bytes of an immutable static, and no driver gets it.
+    unsafe(data = BYTES.as_ptr(), len = BYTES.len())
+)]
+struct Somewhere {
+    #[dlpack(device)]
+    device: Device,
+    #[dlpack(shape)]
+    shape: Vec<usize>,
+    #[dlpack(offset)]
+    offset: usize,
+}
+
+/// DEV-03, DEV-14, DEV-19: only device types of DLPack 1.3 are exported, and memory that the CPU can read has the index 0, whether
+/// the data or the key `device` names the device.
+#[test]
+fn devices_of_exports() {
+    for number in [-7, 0, 1, 2, 3, 5, 6, 8, 10, 11, 13, 18, 19, 20, 21, 99] {
+        let device = Device::new(DeviceType(number), 5);
+        let index = if [1, 3, 11, 13].contains(&number) {
+            0
+        } else {
+            5
+        };
+        let found = Device::new(DeviceType(number), index);
+        let is_unknown = [-7, 0, 5, 6, 19, 20, 21, 99].contains(&number);
+        let check = |described: Result<Descriptor<'_>, Error>| {
+            let described = described.map(|described| described.device());
+            let refused = Err(Error::UnknownDevice { found });
+            assert_eq!(described, if is_unknown { refused } else { Ok(found) });
+        };
+        let layouts = [
+            Parts::new(),
+            Parts::new().shape([4, 6]),
+            Parts::new().offset(4),
+            Parts::new().shape([2, 3]).strides([3_i64, 1]),
+            Parts::new().shape([1; 8]),
+            Parts::new().shape([0, 2]),
+        ];
+        for parts in layouts {
+            // SAFETY: the bytes are those of an immutable static, and no driver gets their address.
+            let loan = unsafe { Loan::from_raw_parts(BYTES.as_ptr(), BYTES.len(), device) };
+            check(parts.describe(loan));
+        }
+        for (shape, offset) in [(vec![24], 0), (vec![2, 3], 4), (vec![1; 8], 0)] {
+            let somewhere = Somewhere {
+                device,
+                shape,
+                offset,
+            };
+            check(somewhere.describe());
+        }
+    }
+}
+
 /// How a clone of a `Turncoat` differs from its original.
 #[derive(Clone, Copy)]
 enum Turn {

@@ -40,7 +40,14 @@ fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
     let mut cells = 0;
     for kind in KINDS {
         let own = Device::new(DeviceType(kind), i32::from(kind == 2));
-        let devices = [None, Some(own), Some(Device::CPU), Some(Device::cuda(7))];
+        let devices = [
+            None,
+            Some(own),
+            Some(Device::CPU),
+            Some(Device::cuda(7)),
+            Some(Device::new(own.device_type, 5)),
+            Some(Device::new(DeviceType::CPU, 5)),
+        ];
         for bits in 0..16_u8 {
             let dtype = DataType::F4_E2M1FN;
             let subject = Subject {
@@ -69,7 +76,7 @@ fn for_every_cell(mut check: impl FnMut(&ExportRequest, &Subject)) {
             }
         }
     }
-    assert_eq!(cells, 17 * 16 * 10 * 4 * 3 * 9);
+    assert_eq!(cells, 17 * 16 * 10 * 6 * 3 * 9);
 }
 
 /// The reason for which a request is refused, without details.
@@ -95,6 +102,15 @@ fn refusal(error: &Error) -> Refusal {
     }
 }
 
+/// The device that is requested. DEV-03: memory that the host can read is one device of its kind.
+fn dl_device(request: &ExportRequest) -> Option<Device> {
+    request.dl_device.map(|device| {
+        let single = [1, 3, 11, 13].contains(&device.device_type.0);
+        let index = if single { 0 } else { device.device_id };
+        Device::new(device.device_type, index)
+    })
+}
+
 /// The rules of groups 3 to 5 of the requirements, one after another, each with its ID.
 fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refusal> {
     let kind = subject.device.device_type.0;
@@ -102,7 +118,8 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
 
     // The meaning of the stream number: STC-01 to STC-07, STR-01 to STR-06; STC-12 and STC-15 for all others.
     let (by_cuda, by_hip) = ([2, 3, 13].contains(&kind), [10, 11].contains(&kind));
-    let to_host = request.dl_device == Some(Device::CPU);
+    let dl_device = dl_device(request);
+    let to_host = dl_device == Some(Device::CPU);
     let reader = match request.stream {
         // DEV-09.
         None if (by_cuda || by_hip) && (to_host || pinned || kind == 13) => Consumer::Host,
@@ -134,7 +151,7 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
     }
 
     // DEV-04, DEV-05; DEV-10 for pinned memory; DEV-06 for all targets other than the CPU.
-    let wanted = request.dl_device.unwrap_or(subject.device);
+    let wanted = dl_device.unwrap_or(subject.device);
     let stays = wanted == subject.device || wanted == Device::CPU && pinned;
     if !stays && !(wanted == Device::CPU && (cuda || rocm)) {
         return Err(Refusal::Unreachable);
@@ -159,6 +176,10 @@ fn by_the_rules(request: &ExportRequest, subject: &Subject) -> Result<Plan, Refu
     let copies_now = is_copy && !(subject.copied && stays && !cannot_say);
     // CPY-10: copies are made by the CPU, or by the driver of a device that has one.
     let on_host = kind == 1 || pinned || kind == 13;
+    // DEV-02, DEV-05: the CPU copies to ordinary host memory only.
+    if copies_now && on_host && ![None, Some(Device::CPU)].contains(&dl_device) {
+        return Err(Refusal::CannotCopy);
+    }
     if copies_now && !(on_host || by_cuda || by_hip) {
         return Err(if stays {
             Refusal::CannotCopy
@@ -244,12 +265,10 @@ fn every_plan_has_the_common_properties() {
                 "{cell}"
             );
         }
-        let wanted = request.dl_device.unwrap_or(subject.device);
-        assert!(
-            plan.device == wanted
-                || copies && request.dl_device.is_none_or(|d| d == subject.device),
-            "{cell}"
-        );
+        match dl_device(request) {
+            Some(wanted) => assert_eq!(plan.device, wanted, "{cell}"),
+            None => assert!(copies || plan.device == subject.device, "{cell}"),
+        }
     });
 }
 
@@ -416,7 +435,7 @@ fn devices() {
         (
             to(Device::new(DeviceType::CPU, 1), None, None),
             ON_CPU,
-            Err(Refusal::Unreachable),
+            share,
         ),
         (
             to(Device::cuda(0), None, None),
@@ -450,6 +469,18 @@ fn devices() {
             to(Device::CPU, Some(false), None),
             managed,
             Err(Refusal::CopyForbidden),
+        ),
+        (to(pinned.device, None, None), pinned, share),
+        (
+            to(pinned.device, Some(true), None),
+            pinned,
+            Err(Refusal::CannotCopy),
+        ),
+        (to(managed.device, None, None), managed, share),
+        (
+            to(managed.device, Some(true), None),
+            managed,
+            Err(Refusal::CannotCopy),
         ),
         (to(Device::metal(0), None, None), metal, share),
         (

@@ -95,6 +95,10 @@ impl Annotation {
             let given = device;
             return Err(Error::DeviceConflict { data, given });
         }
+        if !device.device_type.is_known() {
+            // DEV-14, DEV-19
+            return Err(Error::UnknownDevice { found: device });
+        }
         let stream = written_on(self.stream, memory.stream)?;
         let item_bits = reading.dtype.itemsize_bits();
         let pitch = size_to_i64(reading.element_bits / item_bits);

@@ -69,6 +69,7 @@ impl Annotation {
             && self.stream.is_none()
             && memory.stream.is_none()
             && memory.layout.is_none()
+            && memory.device.device_type.is_known()
             && memory.device.device_type.is_addressable()
             && memory.element * 8 == dtype.itemsize_bits() * memory.axes.count_items()
             && !memory.data.is_null()
@@ -169,7 +170,9 @@ impl Annotation {
         let reading = self.reading.unwrap_or(Reading::of_memory(memory));
         let (dtype, element_bytes) = (reading.dtype, reading.element_bits / 8);
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
-        let is_simple = (self.device).is_none_or(|it| it == memory.device || memory.any_device)
+        let device = self.device.unwrap_or(memory.device);
+        let is_simple = (device == memory.device || memory.any_device)
+            && device.device_type.is_known()
             && memory.stream.is_none()
             && (!reinterpreted || (dtype.is_known() && reading.any_bits))
             && element_bytes > 0
@@ -186,7 +189,6 @@ impl Annotation {
             distance = distance.checked_add(first)?;
         }
         let distance = usize::try_from(distance.checked_add(self.byte_offset)?).ok()?;
-        let device = self.device.unwrap_or(memory.device);
         let is_addressable = device.device_type.is_addressable();
         let start = FirstElement {
             data: memory

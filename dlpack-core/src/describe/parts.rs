@@ -326,7 +326,7 @@ impl<'a> Parts<'a> {
     /// ```
     #[inline(always)]
     pub fn device(self, device: Device) -> Self {
-        self.set_part(|annotation| annotation.device = Some(device))
+        self.set_part(|annotation| annotation.device = Some(device.normalized()))
     }
 
     /// The stream on which the memory is written.

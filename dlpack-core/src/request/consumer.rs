@@ -69,7 +69,7 @@ pub fn consumer(request: &ExportRequest, device: Device) -> Result<Consumer, Err
         };
     };
     // DEV-09: the host waits for data that it requests, so the request must not name a stream.
-    if request.dl_device == Some(Device::CPU) {
+    if request.requested_device() == Some(Device::CPU) {
         return match request.stream {
             None => Ok(Consumer::Host),
             Some(found) => bad(found),

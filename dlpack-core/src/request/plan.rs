@@ -107,8 +107,8 @@ pub struct Plan {
 ///
 /// # Errors
 ///
-/// The first rule that the request breaks, in this order: its stream, its device, its `copy`, the limits of the legacy struct.
-/// Planning has no side effects.
+/// The first rule that the request breaks, in this order: its stream, a data type that the legacy struct cannot describe, its
+/// device, read-only data for the legacy struct, its `copy`, a copy that cannot be made. Planning has no side effects.
 pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
     // On the CPU without a stream, as in most requests, there is nothing to check.
     if subject.device.device_type != DeviceType::CPU || request.stream.is_some() {
@@ -150,7 +150,7 @@ pub fn plan(request: &ExportRequest, subject: &Subject) -> Result<Plan, Error> {
         Transfer::Share
     };
     let device = if transfer == Transfer::Copy {
-        device_of_copy(device, subject, moved)?
+        device_of_copy(request, device, subject, moved)?
     } else {
         device
     };
@@ -182,17 +182,26 @@ fn struct_flags(subject: &Subject, transfer: Transfer, copied: bool, abi: Abi) -
 }
 
 /// The device of a copy, if one can be made: by the host, or by the driver of the device.
-fn device_of_copy(requested: Device, subject: &Subject, moved: bool) -> Result<Device, Error> {
+fn device_of_copy(
+    request: &ExportRequest,
+    target: Device,
+    subject: &Subject,
+    moved: bool,
+) -> Result<Device, Error> {
     let device = subject.device;
     if device.device_type.is_host_readable() {
-        // A copy of host-readable memory is ordinary host memory, even if the original was registered with a driver.
-        return Ok(Device::CPU);
+        // DEV-05: a copy of host-readable memory is ordinary host memory, even if the original was registered with a driver. It does
+        // not answer a request that names the device of such memory.
+        return match request.dl_device {
+            Some(_) if target != Device::CPU => Err(Error::CannotCopy { device }),
+            _ => Ok(Device::CPU),
+        };
     }
     if cfg!(feature = "streams") && device.device_type.stream_api().is_some() {
-        return Ok(requested);
+        return Ok(target);
     }
     if moved {
-        return unreachable_device(device, requested);
+        return unreachable_device(device, target);
     }
     Err(Error::CannotCopy { device })
 }
@@ -200,7 +209,7 @@ fn device_of_copy(requested: Device, subject: &Subject, moved: bool) -> Result<D
 /// The device on which the consumer gets the data, and whether the data must move there.
 fn target_device(request: &ExportRequest, subject: &Subject) -> Result<(Device, bool), Error> {
     let own = subject.device;
-    match request.dl_device {
+    match request.requested_device() {
         None => Ok((own, false)),
         Some(requested) if requested == own => Ok((own, false)),
         Some(Device::CPU) if own.device_type.is_pinned() => Ok((Device::CPU, false)),

@@ -138,14 +138,33 @@ def test_other_devices(device):
 
 
 def test_a_device_that_does_not_exist():
-    """DEV-11, DEV-14, DEV-19: the importer refuses a device type that DLPack 1.3 does not have."""
-    for number in [0, 5, 6, 19, 20, 21, 99, -1]:
-        with pytest.raises(BufferError):
-            p.take(p.Elsewhere(number))
+    """DEV-11, DEV-14, DEV-19: a device type that DLPack 1.3 does not have is neither exported nor imported."""
     # The message names devices of later headers.
-    for number, name in [(19, "tpu:"), (20, "tpu_host:"), (21, "ascend:")]:
-        with pytest.raises(BufferError, match=f"DLPack 1.3 has no {name}"):
-            p.take(p.Elsewhere(number))
+    later = {19: "tpu:0", 20: "tpu_host:0", 21: "ascend:0"}
+    for number in [0, 5, 6, 19, 20, 21, 99, -1]:
+        name = later.get(number, f"device type {number}:0")
+        owner, foreign = p.Elsewhere(number), capi.Foreign(device=(number, 0))
+        for use in [
+            owner.__dlpack_device__,
+            owner.__dlpack__,
+            lambda owner=owner: capi.export(owner, max_version=(1, 3)),
+            lambda foreign=foreign: p.take(foreign),
+        ]:
+            with pytest.raises(BufferError, match=f"DLPack 1.3 has no {name}$"):
+                use()
+        assert foreign.deleted == 1
+
+
+def test_the_index_of_host_memory_is_0():
+    """DEV-03, DEV-05: memory that the host can read is one device of its kind, with the index 0, whatever the user names."""
+    for kind in [1, 3, 11, 13]:
+        owner = p.Elsewhere(kind, 5)
+        assert owner.__dlpack_device__() == (kind, 0)
+        stream = None if kind == 1 else -1
+        for wanted in [None, (kind, 0), (kind, 5)]:
+            seen = capi.export(owner, stream=stream, dl_device=wanted)
+            assert seen.device == (kind, 0)
+            seen.release(gil=False)
 
 
 def test_a_query_of_the_device_has_no_effect():

@@ -522,7 +522,6 @@ LIES = {
     "no type": ({"dtype": (77, 32, 1)}, "77|unknown"),
     "a GPU": ({"device": (capi.CUDA, 0)}, "cuda:0"),
     "pinned memory": ({"device": (capi.CUDA_HOST, 0)}, "cuda_host"),
-    "another CPU": ({"device": (capi.CPU, 1)}, "cpu:1"),
     "read-only": ({"flags": capi.READ_ONLY}, "read-only"),
     "backwards": ({"strides": (2, -1)}, "strides"),
     "columns": ({"shape": (2, 2), "strides": (1, 2)}, "strides"),

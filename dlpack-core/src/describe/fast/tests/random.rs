@@ -82,6 +82,7 @@ impl Generator {
             Device::CPU,
             Device::cuda(0),
             Device::new(crate::DeviceType::VULKAN, 1),
+            Device::new(crate::DeviceType::TPU, 0),
         ];
         memory.device = self.one_of(&devices);
         memory.any_device = self.one_in(4);
@@ -151,7 +152,12 @@ impl Generator {
         annotation.offset = self.draw_offset();
         annotation.byte_offset = self.draw_offset();
         if self.one_in(4) {
-            annotation.device = Some(self.one_of(&[memory.device, memory.device, Device::cuda(0)]));
+            annotation.device = Some(self.one_of(&[
+                memory.device,
+                memory.device,
+                Device::cuda(0),
+                Device::new(crate::DeviceType(99), 0),
+            ]));
         }
         annotation.read_only = self.one_in(4);
         annotation
