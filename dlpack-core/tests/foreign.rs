@@ -324,6 +324,67 @@ fn a_reexport_adds_deleter_and_strides() {
     drop(unsafe { Managed::from_raw(raw) }.unwrap());
 }
 
+/// LAY-16, FLG-02, NEG-07: another producer may leave overlapping items writable. An export of its tensor does not: it is read-only,
+/// or a copy if the consumer cannot be told so.
+#[test]
+fn a_reexport_of_overlapping_items_is_read_only() {
+    let (_memory, data) = memory(&[1_i32, 2, 3]);
+    let layouts: [(&[i64], bool); 4] = [
+        (&[2, 1], false),
+        (&[1, 1], true),
+        (&[0, 1], true),
+        (&[1, 2], false),
+    ];
+    for (strides, overlaps) in layouts {
+        let shape = if overlaps { [2, 2] } else { [2, 1] };
+        let foreign = Foreign::new(data, I32, &shape).strides(strides);
+        let tensor = || import(&foreign).unwrap();
+        let (versioned, legacy) = (ExportRequest::versioned(), ExportRequest::default());
+        assert!(!tensor().view().is_read_only());
+        assert_eq!(tensor().describe_mut().unwrap().is_read_only(), overlaps);
+        for request in [versioned, legacy] {
+            let export = tensor().into_dlpack_with(&request).unwrap();
+            let view = export.view();
+            let is_legacy = view.version().is_none();
+            assert_eq!(view.is_read_only(), is_legacy || overlaps, "{strides:?}");
+            assert_eq!(view.as_ptr() != data.cast_const(), is_legacy && overlaps);
+        }
+        let shared = Arc::new(tensor().shared());
+        assert_eq!(shared.to_dlpack().unwrap().view().is_read_only(), overlaps);
+        let part = tensor().permute(&[1, 0]).unwrap();
+        assert_eq!(part.view().is_read_only(), overlaps);
+    }
+    // So is every part, even if it has each item once.
+    let foreign = Foreign::new(data, I32, &[2, 2]).strides(&[0, 1]);
+    let row = import(&foreign).unwrap().index(0, 1).unwrap();
+    assert!(
+        row.view().is_read_only(),
+        "as the tensor that it is a part of"
+    );
+}
+
+/// LAY-05, LAY-18: an export of an import without elements has no address, no offset, and row-major strides.
+#[test]
+fn a_reexport_without_elements_has_no_address() {
+    let (_memory, data) = memory(&[1_i32]);
+    let foreign = Foreign {
+        byte_offset: 4,
+        ..Foreign::new(data, I32, &[3, 0, 2]).strides(&[7, -1, 9])
+    };
+    let legacy = import_legacy(&foreign).unwrap().into_dlpack().unwrap();
+    let shared = Arc::new(import(&foreign).unwrap()).to_dlpack().unwrap();
+    for export in [legacy, shared] {
+        assert!(export.view().as_ptr().is_null());
+        assert_eq!(export.view().strides(), [2, 2, 1]);
+        let raw = export.into_raw();
+        // SAFETY: the struct is valid until its deleter is called.
+        assert_eq!(unsafe { raw.as_ref() }.dl_tensor.byte_offset, 0);
+        // SAFETY: `into_raw` returned the pointer, and this is its last use.
+        drop(unsafe { Managed::from_raw(raw) }.unwrap());
+    }
+    assert_eq!(foreign.deleted.times(), 2);
+}
+
 /// LAY-04: null strides mean row-major, in a legacy tensor, in one of 1.0 or 1.1, and, to be lenient, in a newer one; faults 54.
 #[test]
 fn null_strides_are_row_major() {

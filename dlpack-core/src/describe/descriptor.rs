@@ -188,6 +188,7 @@ impl Descriptor<'_> {
     pub(crate) fn of_owned_tensor(tensor: Managed) -> Result<Self, Error> {
         let mut described = Self::of_view(&tensor, &tensor.view_inlined(), None)?;
         (described.read_only, described.access) = (tensor.is_read_only(), tensor.access());
+        described.apply_export_rules(&tensor)?;
         described.source = DescriptionSource::OwnedTensor(tensor);
         Ok(described)
     }
@@ -319,14 +320,40 @@ impl Descriptor<'_> {
 impl<'a> Descriptor<'a> {
     /// Describes an exported or imported tensor as seen through a shared reference.
     pub(crate) fn of_tensor(tensor: &'a Managed) -> Result<Self, Error> {
-        Self::of_view(tensor, &tensor.view_inlined(), Some(tensor))
+        let mut described = Self::of_view(tensor, &tensor.view_inlined(), Some(tensor))?;
+        described.apply_export_rules(tensor)?;
+        Ok(described)
     }
 
     /// Describes an exported or imported tensor as seen through an exclusive reference.
     pub(crate) fn of_tensor_mut(tensor: &'a mut Managed) -> Result<Self, Error> {
-        let mut described = Self::of_tensor(tensor)?;
+        let mut described = Self::of_view(tensor, &tensor.view_inlined(), Some(tensor))?;
         (described.read_only, described.access) = (tensor.is_read_only(), tensor.access());
+        described.apply_export_rules(tensor)?;
         Ok(described)
+    }
+
+    /// Applies the rules that other producers need not follow to the description of a tensor or of a view of it: overlapping items
+    /// are read-only, and a tensor without elements has no address.
+    #[inline(always)]
+    pub(super) fn apply_export_rules(&mut self, tensor: &Managed) -> Result<(), Error> {
+        if tensor.is_own_export() {
+            return Ok(());
+        }
+        self.apply_rules_to_import()
+    }
+
+    #[inline(never)]
+    fn apply_rules_to_import(&mut self) -> Result<(), Error> {
+        if self.shape().contains(&0) {
+            // LAY-05, LAY-18
+            (self.data, self.byte_offset) = (core::ptr::null_mut(), 0);
+            self.dims = ShapeStrides::row_major(self.shape())?;
+        } else if !self.read_only {
+            // LAY-16: one write would show up in several elements.
+            self.read_only = extent::may_overlap(self.shape(), self.strides());
+        }
+        Ok(())
     }
 
     /// Describes a view of a tensor as seen through a shared reference. `view` is that of the whole tensor, but for the address,

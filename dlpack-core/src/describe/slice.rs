@@ -125,6 +125,8 @@ impl TensorSlice {
             strides: self.dims.strides(),
             ..tensor.view_inlined()
         };
-        Descriptor::of_view(tensor, &view, Some(tensor))
+        let mut described = Descriptor::of_view(tensor, &view, Some(tensor))?;
+        described.apply_export_rules(tensor)?;
+        Ok(described)
     }
 }

@@ -382,6 +382,7 @@ impl DLPack for Managed {
             && self.abi() == Abi::Versioned
             && plan.transfer == Transfer::Share
             && plan.device == subject.device
+            && subject.read_only == self.is_read_only()
             && consumer(request, subject.device)? == Consumer::Unordered;
         if as_it_is {
             return Ok(self);

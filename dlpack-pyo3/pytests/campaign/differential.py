@@ -142,8 +142,8 @@ class Case:
 
     @property
     def exports_readonly(self):
-        """Whether the export must be read-only."""
-        return self.readonly or self.how == "legacy"
+        """Whether an export of an import must be read-only: LAY-16 if elements overlap."""
+        return self.readonly or self.how == "legacy" or self.overlaps
 
     @property
     def overlaps(self):
