@@ -48,6 +48,31 @@ struct Pixels {
 }
 
 #[derive(DLPack, FromDLPack, Debug)]
+struct Placed {
+    #[dlpack(data)]
+    values: SharedBuffer<i32>,
+    #[dlpack(device)]
+    device: Device,
+}
+
+/// DEV-10, DEV-12: a struct that adopts memory of any device that the host can read, and keeps the device, can be exported again.
+/// What it exports is host memory, whatever driver the memory is registered with.
+#[test]
+fn adopted_memory_is_host_memory() {
+    for (device_type, device_id) in [(1, 0), (1, 2), (3, 0), (3, 1), (11, 0), (13, 0)] {
+        let (_memory, mut foreign) = numbers(&[3]);
+        (foreign.device.device_type, foreign.device.device_id) = (device_type, device_id);
+        let placed = Placed::from_dlpack(import(&foreign)).unwrap();
+        assert_eq!(placed.device, Device::CPU);
+        let start = placed.values.as_ptr();
+        let export = placed.into_dlpack().unwrap();
+        assert_eq!(export.view().device(), Device::CPU);
+        assert_eq!(export.view().as_ptr(), start.cast(), "shared, not copied");
+        assert_eq!(export.view().to_vec::<i32>().unwrap(), [0, 1, 2]);
+    }
+}
+
+#[derive(DLPack, FromDLPack, Debug)]
 struct Adopted {
     #[dlpack(data)]
     values: SharedBuffer<i32>,

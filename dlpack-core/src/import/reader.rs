@@ -193,12 +193,9 @@ impl Import {
 
     /// Reads the device of the imported elements.
     pub fn device<D: TryFrom<Device>>(&self) -> Result<D, Error> {
-        // Copied elements are in host memory, whatever device they were copied from.
-        let device = if self.adopts {
-            self.tensor.view().device()
-        } else {
-            Device::CPU
-        };
+        // DEV-10: the elements are in host memory. Copies are, whatever device they were copied from; and adopted memory, which the
+        // host can read (`check_type`), is lent as host memory by its buffer.
+        let device = Device::CPU;
         D::try_from(device).map_err(|_| bad_field("the device", device))
     }
 
