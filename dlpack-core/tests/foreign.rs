@@ -619,6 +619,37 @@ fn devices() {
     }
 }
 
+/// LAY-09, LAY-22: a handle can have any value, since no offset is added to it. Items lie neither before the start of its memory nor
+/// beyond what any memory has.
+#[test]
+fn handles_are_no_addresses() {
+    for (number, handle) in [
+        (4, usize::MAX),
+        (7, usize::MAX - 8),
+        (8, 1 << (usize::BITS - 1)),
+        (15, 0),
+    ] {
+        let foreign = |byte_offset, strides: &[i64]| Foreign {
+            device: DLDevice {
+                device_type: number,
+                device_id: 0,
+            },
+            byte_offset,
+            ..Foreign::new(without_provenance_mut(handle), I32, &[3]).strides(strides)
+        };
+        for (byte_offset, stride) in [(0, 1), (1 << 20, 1), (8, -1)] {
+            accepted(&foreign(byte_offset, &[stride]), |managed| {
+                let view = managed.view();
+                assert_eq!(view.as_ptr().addr(), handle);
+                assert_eq!(view.byte_offset(), byte_offset);
+            });
+        }
+        for (byte_offset, stride) in [(0, -1), (7, -1), (0, i64::MAX / 4), (u64::MAX, 1)] {
+            malformed(&foreign(byte_offset, &[stride]));
+        }
+    }
+}
+
 /// LAY-05, LAY-06: a null address is accepted only without elements; faults 6, 7, 56.
 #[test]
 fn null_data() {

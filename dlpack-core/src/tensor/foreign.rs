@@ -7,7 +7,7 @@ use core::{ptr::NonNull, slice};
 use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
 use crate::tensor::managed_facts::ComputedStrides;
-use crate::{DataType, Device, Error, abi};
+use crate::{DataType, Device, DeviceType, Error, abi};
 
 /// Checks everything that later reads rely on.
 /// Returns C-order strides if the producer left `strides` null.
@@ -125,9 +125,10 @@ fn reject_list<T>(start: *mut i64, ndim: i32) -> Result<T, Error> {
     }
 }
 
-/// Whether every item lies inside the address space.
+/// Whether every item lies inside the address space; or, since a handle is no address, behind the start of its memory.
 #[inline]
 fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: DataType) -> bool {
+    let is_address = DeviceType(tensor.device.device_type).is_addressable();
     let fits = || {
         let reach = extent::reached_items(shape, strides)?;
         let bits = dtype.itemsize_bits();
@@ -135,7 +136,8 @@ fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: Da
         let end = extent::bytes_of_items(reach.max, bits, bits + 7)?;
         isize::try_from(end.checked_sub(first)?).ok()?;
         let offset = isize::try_from(tensor.byte_offset).ok()?;
-        let start = tensor.data.addr().checked_add_signed(offset)?;
+        let start = if is_address { tensor.data.addr() } else { 0 };
+        let start = start.checked_add_signed(offset)?;
         start.checked_add_signed(isize::try_from(first).ok()?)?;
         start.checked_add_signed(isize::try_from(end).ok()?)
     };

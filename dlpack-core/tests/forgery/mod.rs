@@ -262,6 +262,8 @@ impl Forgery {
         }
         let [first, end] = self.reach();
         let (offset, data) = (i128::from(foreign.byte_offset), foreign.data.addr());
+        // A handle is no address: it stands for the start of its memory, whatever its value.
+        let data = if is_handle { 0 } else { data };
         let data = i128::try_from(data).expect("smaller than 2^127");
         if end - first > most || offset > most {
             return Refused("a reach of more than memory has");
