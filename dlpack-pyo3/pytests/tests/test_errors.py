@@ -107,7 +107,7 @@ def test_arguments_of_a_wrong_type(arguments, cls):
     assert capi.references(producer) == held
 
 
-@pytest.mark.parametrize("stream", [0, 1, 2, 3, -2, 2**40, 2**62, -(2**63)])
+@pytest.mark.parametrize("stream", [0, 1, 2, 3, -2, 2**40, 2**62, -(2**62)])
 def test_streams_on_the_processor(stream):
     """ERR-04, STC-12: a stream for host memory is a `ValueError`, and is not ignored."""
     with pytest.raises(ValueError) as raised:
