@@ -233,6 +233,13 @@ impl Block {
         found
     }
 
+    /// The `&` of each result type such as `Numpy<&Vec<f32>>`.
+    pub(crate) fn borrowed_results(&self) -> Vec<TokenTree> {
+        let mut found = Vec::new();
+        find_borrowed_results(self.body.stream(), false, &mut found);
+        found
+    }
+
     /// Removes the attributes that only `#[pymethods]` understands; returns whether there were any.
     pub(crate) fn remove_inert(&mut self) -> bool {
         let (body, found) = without_inert(&self.body, true);
@@ -292,6 +299,34 @@ impl Block {
             .chain(self.bounds.clone())
             .chain([TokenTree::from(body)])
             .collect()
+    }
+}
+
+/// Finds `Numpy<&` and the like between `->` and the body of a method.
+fn find_borrowed_results(tokens: TokenStream, in_result: bool, found: &mut Vec<TokenTree>) {
+    const ARRAYS: [&str; 6] = ["Numpy", "Torch", "Jax", "Cupy", "Like", "Exported"];
+    let trees: Vec<_> = tokens.into_iter().collect();
+    let mut in_result = in_result;
+    for (at, tree) in trees.iter().enumerate() {
+        match (tree, &trees[at + 1..]) {
+            (dash, [head, ..]) if is_punct(dash, '-') && is_punct(head, '>') => in_result = true,
+            (TokenTree::Group(body), _) if body.delimiter() == Delimiter::Brace => {
+                in_result = false;
+            }
+            (TokenTree::Group(tuple), _) if in_result => {
+                find_borrowed_results(tuple.stream(), true, found);
+            }
+            (name, [open, borrow, rest @ ..])
+                if in_result
+                    && ARRAYS.iter().any(|array| is_word(name, array))
+                    && is_punct(open, '<')
+                    && is_punct(borrow, '&')
+                    && !matches!(rest, [_, lifetime, ..] if is_word(lifetime, "static")) =>
+            {
+                found.push(borrow.clone());
+            }
+            _ => {}
+        }
     }
 }
 

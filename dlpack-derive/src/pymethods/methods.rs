@@ -118,6 +118,19 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         cx.error(again, "`#[dlpack_pymethods]` is written twice; remove one");
     }
     if block.is_class() && has_pymethods {
+        let borrowed = block.borrowed_results();
+        if !borrowed.is_empty() {
+            for borrow in borrowed {
+                let message = "an array owns its data, as it may outlive this object: return a clone, hold the data in an `Arc`, \
+                               or make the field an attribute by `#[dlpack(tensor)]`";
+                cx.error(borrow, message);
+            }
+            // Otherwise rustc would report the lifetimes in PyO3's code.
+            block.remove_attr("pymethods");
+            block.remove_inert();
+            let constant = bare_constant(options, &block);
+            return block.with_items(constant.unwrap_or_default());
+        }
         let items = added_items(options, &block, cx);
         let k = options.krate.private(Span::call_site());
         block.find_pyo3(&quote!(#k::methods));

@@ -283,6 +283,33 @@ fn where_pyo3_is_found() {
     }
 }
 
+/// rustc reports the lifetimes of PyO3's code only.
+#[test]
+fn results_do_not_borrow() {
+    let message = "an array owns its data, as it may outlive this object: return a clone, hold the data in an `Arc`, \
+                   or make the field an attribute by `#[dlpack(tensor)]`";
+    for (result, count) in [
+        ("Numpy<&Vec<f32>>", 1),
+        ("PyResult<dlpack_pyo3::Torch<&[f32]>>", 1),
+        ("(Numpy<&Vec<f32>>, Exported<&'a A>)", 2),
+        ("Numpy<&'static [f32]>", 0),
+        ("Numpy<Vec<f32>>", 0),
+        ("Like<Shaped<Vec<f32>, 2>>", 0),
+        ("&Numpy<u8>", 0),
+    ] {
+        let source = format!(
+            "#[pymethods] impl Foo {{ #[getter] fn f(&self) -> {result} {{}} fn g(&self, a: Numpy<&A>) {{}} }}"
+        );
+        let (found, errors) = expand("", &source);
+        assert_eq!(
+            errors,
+            vec![(message.to_owned(), "&".to_owned()); count],
+            "{result}"
+        );
+        assert_eq!(found.contains("# [pymethods]"), count == 0, "{result}");
+    }
+}
+
 /// A function that is no getter in this build hides no tensor.
 #[test]
 fn the_check_of_a_getter_has_its_conditions() {
