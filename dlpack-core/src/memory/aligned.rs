@@ -121,6 +121,36 @@ pub(crate) fn allocate_vec<T>(len: usize) -> Result<Vec<T>, usize> {
     Ok(elements)
 }
 
+/// Allocates a vector with this capacity, which the caller fills in the order of its elements.
+pub(crate) fn allocate_vec_to_fill<T>(len: usize) -> Result<Vec<T>, usize> {
+    let mut elements = allocate_vec::<T>(len)?;
+    // SAFETY: the vector owns memory for `len` elements.
+    unsafe { fault_huge_pages(elements.as_mut_ptr().cast(), len * size_of::<T>()) };
+    Ok(elements)
+}
+
+/// Writes the last byte of each huge page.
+///
+/// The kernel zeroes a huge page when it is first accessed, and the place of that access last. If that is the first byte, the
+/// kernel writes the page backwards, which takes up to three times as long.
+///
+/// # Safety
+///
+/// The caller owns `len` bytes from `start` on, and has written none.
+unsafe fn fault_huge_pages(start: *mut u8, len: usize) {
+    if cfg!(all(feature = "std", target_os = "linux", not(miri))) && len >= 2 * HUGE_PAGE {
+        for last in ends_of_huge_pages(start.addr(), len) {
+            // SAFETY: `last` is less than `len`. A plain write could be optimised away.
+            unsafe { start.add(last).write_volatile(0) };
+        }
+    }
+}
+
+/// The offsets of the last bytes of the huge pages that end in `len` bytes at `address`.
+fn ends_of_huge_pages(address: usize, len: usize) -> impl Iterator<Item = usize> {
+    (HUGE_PAGE - 1 - address % HUGE_PAGE..len).step_by(HUGE_PAGE)
+}
+
 /// Advises the kernel to use huge pages, as NumPy does: a page fault for every 4 KB would cost more than the copy.
 ///
 /// # Safety
@@ -182,6 +212,17 @@ mod tests {
                 unsafe { start.write(1) };
                 // SAFETY: this is the last of `len` bytes.
                 unsafe { start.wrapping_add(len - 1).write(2) };
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_huge_pages_are_in_the_memory() {
+        for address in [0, 16, HUGE_PAGE - 1, HUGE_PAGE, 5 * HUGE_PAGE + 4096] {
+            for len in [0, 1, HUGE_PAGE - 16, HUGE_PAGE, 3 * HUGE_PAGE + 1] {
+                let ends: Vec<_> = ends_of_huge_pages(address, len).collect();
+                let all = (0..len).filter(|at| (address + at + 1) % HUGE_PAGE == 0);
+                assert!(all.eq(ends), "{len} bytes at {address}");
             }
         }
     }
