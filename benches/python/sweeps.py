@@ -126,9 +126,13 @@ def records(m, nbytes):
 
 
 def copy_out(m, nbytes):
-    """A library without requests for copies makes an array, which is then copied."""
-    runs = {}
-    for name, made in images_of(m, nbytes).items():
+    """A library without requests for copies makes an array, which is then copied.
+
+    NumPy's array lies in the memory of an object of ours: its own memory would be in huge pages, which are read faster.
+    """
+    runs, all_made = {}, images_of(m, nbytes)
+    all_made["NumPy"] = m.NumPy.asarray(all_made["ours"])
+    for name, made in all_made.items():
         body = "f(obj, copy=True)" if name == "ours" else "f(obj).copy()"
         runs[name] = loop("obj.copy()" if name == "NumPy" else body, made, f=m.NumPy.from_dlpack)
     return runs
