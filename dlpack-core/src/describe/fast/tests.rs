@@ -142,7 +142,7 @@ impl Described {
         self.compare(annotation, &layout(&[3, 2], &[2, 1], 0));
         self.compare(annotation, &layout(&[2, 3], &[1, 2], 1));
         self.compare(annotation, &layout(&[2, 2], &[0, -1], 2));
-        let device = Device::new(crate::DeviceType::VULKAN, 0);
+        let device = Device::new(DeviceType::VULKAN, 0);
         self.compare(annotation, &LentMemory { device, ..memory });
     }
 }

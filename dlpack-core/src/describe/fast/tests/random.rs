@@ -81,8 +81,8 @@ impl Generator {
             Device::CPU,
             Device::CPU,
             Device::cuda(0),
-            Device::new(crate::DeviceType::VULKAN, 1),
-            Device::new(crate::DeviceType::TPU, 0),
+            Device::new(DeviceType::VULKAN, 1),
+            Device::new(DeviceType::TPU, 0),
         ];
         memory.device = self.one_of(&devices);
         memory.any_device = self.one_in(4);
@@ -156,7 +156,7 @@ impl Generator {
                 memory.device,
                 memory.device,
                 Device::cuda(0),
-                Device::new(crate::DeviceType(99), 0),
+                Device::new(DeviceType(99), 0),
             ]));
         }
         annotation.read_only = self.one_in(4);
