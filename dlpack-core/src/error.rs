@@ -54,7 +54,7 @@ errors! {
             => "axis {axis} of the shape is {found}; expected a size between 0 and {}", i64::MAX;
         /// A stride does not fit an `i64`.
         BadStride { axis: usize = "The axis.", found: i128 = "The stride." }
-            => "the stride of axis {axis} is {found}, which does not fit in an i64";
+            => "the stride of axis {axis} is {found}; expected a number between -(2^63 - 1) and 2^63 - 1";
         /// An offset is negative or lies outside the buffer.
         BadOffset { found: i128 = "The offset." }
             => "the offset is {found}; expected one between 0 and the end of the buffer";
@@ -164,6 +164,9 @@ errors! {
         /// This producer cannot copy the data to the requested device.
         UnreachableDevice { data: Device = "The device of the data.", requested: Device = "The requested device." }
             => "the data is on {data}, and this producer cannot copy it to {requested}";
+        /// New memory was requested on this device, but this producer allocates host memory only.
+        CannotAllocate { device: Device = "The requested device." }
+            => "memory on {device} was requested, and this producer allocates memory on the CPU only";
         /// The request needs a copy on this device, which this producer cannot make.
         CannotCopy { device: Device = "The device of the data." }
             => "the request needs a copy on {device}, which this producer cannot make";
@@ -210,7 +213,7 @@ errors! {
         UnsupportedMajor { found: Version = "The version of the tensor.", supported: Version = "The supported version." }
             => "the tensor has DLPack version {found}; expected {}.x", supported.major;
         /// A foreign tensor violates the DLPack format.
-        Malformed { what: &'static str = "The violation.", found: i64 = "The offending value." }
+        Malformed { what: &'static str = "The violation.", found: i128 = "The offending value." }
             => "malformed tensor: {what} ({found})";
         /// The data is read-only, and write access was requested.
         ReadOnly => "the tensor is read-only; write to a copy of it";
@@ -237,6 +240,12 @@ errors! {
         /// The elements are not contiguous, as a slice requires.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
             => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: copy it with `to_vec`, or read it with `iter`";
+        /// A copy was requested of items that are smaller than a byte and not contiguous.
+        PackedStrides {
+            dtype: DataType = "The data type.",
+            shape: Vec<i64> = "The shape.",
+            strides: Vec<i64> = "The strides in items.",
+        } => "items of {dtype} share bytes, so they can be copied from a contiguous tensor only: found shape {shape:?} with strides {strides:?}";
         /// An array cannot be broadcast to a shape.
         Broadcast { shape: Vec<i64> = "The shape of the array.", needed: Vec<i64> = "The shape to broadcast to." }
             => "cannot broadcast shape {shape:?} to shape {needed:?}: from the last axis on, each size must be the same or 1";
@@ -265,7 +274,8 @@ errors! {
         BadField {
             what: &'static str = "The kind of value: a size, a stride, a data type or a device.",
             found: String = "The value.",
-        } => "the field cannot hold {what} {found}";
+            needed: &'static str = "The type that cannot hold the value.",
+        } => "a field of type `{needed}` cannot hold {what} {found}";
     }
 }
 
@@ -327,6 +337,15 @@ impl Error {
     }
 
     #[cold]
+    pub(crate) fn packed_strides(dtype: DataType, shape: &[i64], strides: &[i64]) -> Self {
+        Self::from_layout(shape, strides, |shape, strides| Self::PackedStrides {
+            dtype,
+            shape,
+            strides,
+        })
+    }
+
+    #[cold]
     pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Self {
         Self::from_layout(shape, strides, |shape, strides| Self::Overlap {
             shape,
@@ -342,7 +361,11 @@ impl Error {
         })
     }
 
-    fn from_layout(shape: &[i64], strides: &[i64], error: fn(Vec<i64>, Vec<i64>) -> Self) -> Self {
+    fn from_layout(
+        shape: &[i64],
+        strides: &[i64],
+        error: impl FnOnce(Vec<i64>, Vec<i64>) -> Self,
+    ) -> Self {
         match (copy_list(shape), copy_list(strides)) {
             (Ok(shape), Ok(strides)) => error(shape, strides),
             (Err(error), _) | (_, Err(error)) => error,

@@ -74,7 +74,8 @@ pub struct ExportRequest {
     /// The device on which the consumer wants the data; `None` for the device of the data. A copy of pinned or managed memory is in
     /// ordinary host memory, so a request that names the device of such memory gets the data itself or an error.
     pub dl_device: Option<Device>,
-    /// `true`: always copy; `false`: never copy; `None`: copy only if needed.
+    /// `true`: always copy; `false`: never copy; `None`: copy only if needed. Items smaller than a byte can be copied on the host only
+    /// if they are contiguous.
     pub copy: Option<bool>,
 }
 

@@ -364,6 +364,62 @@ fn a_clone_must_lend_what_its_original_lent() {
     assert_eq!(shared(Turn::Stream, Device::cuda(0)), elsewhere);
 }
 
+#[derive(FromDLPack, Debug)]
+struct Narrow {
+    #[dlpack(data)]
+    _pairs: Vec<[u16; 2]>,
+    #[dlpack(shape)]
+    _rows: [u8; 1],
+}
+
+#[derive(FromDLPack, Debug)]
+struct Steps {
+    #[dlpack(data)]
+    _pairs: SharedBuffer<[u16; 2]>,
+    #[dlpack(byte_strides)]
+    _steps: [usize; 1],
+}
+
+/// ERR-01, CPY-01: an error says what was found, in its unit, and what was expected.
+#[test]
+fn errors_of_imports_and_copies_say_what_was_expected() {
+    let memory = [0_u16; 8];
+    let start = memory.as_ptr().cast_mut().cast();
+    let import = |foreign: Foreign| import(&foreign);
+
+    let packed = import(Foreign::new(start, F4, &[2, 2]).strides(&[4, 1])).unwrap();
+    let copy = ExportRequest {
+        copy: Some(true),
+        ..ExportRequest::versioned()
+    };
+    let error = packed.into_dlpack_with(&copy).unwrap_err().to_string();
+    let text = "items of float4_e2m1fn share bytes, so they can be copied from a contiguous tensor only: found shape [2, 2] with strides \
+        [4, 1]";
+    assert_eq!(error, text);
+
+    let long = import(Foreign::new(start, U16, &[300, 2]).strides(&[0, 1])).unwrap();
+    let error = Narrow::from_dlpack(long).unwrap_err().to_string();
+    assert_eq!(error, "a field of type `u8` cannot hold the extent 300");
+
+    // Three items of two bytes to the next element, which has two items.
+    let steps = import(Foreign::new(start, U16, &[2, 2]).strides(&[3, 1])).unwrap();
+    let error = Steps::from_dlpack(steps).unwrap_err().to_string();
+    let text = "axis 0 has a stride of 6 bytes; expected a multiple of the item size, 4 bytes";
+    assert_eq!(error, text);
+
+    let far = Foreign {
+        byte_offset: u64::MAX,
+        ..Foreign::new(start, U16, &[1])
+    };
+    let error = import(far).unwrap_err().to_string();
+    assert!(error.ends_with("(18446744073709551615)"), "{error}");
+
+    let stride = Parts::new().shape([1]).strides([i64::MIN]);
+    let error = stride.describe(memory.lend()).unwrap_err().to_string();
+    let text = "the stride of axis 0 is -9223372036854775808; expected a number between -(2^63 - 1) and 2^63 - 1";
+    assert_eq!(error, text);
+}
+
 /// The numbers in an error are those that the user wrote, or those that the rules computed from them.
 #[test]
 fn errors_name_the_right_numbers() {

@@ -459,7 +459,7 @@ fn types_by_value() {
         .into_dlpack_with(&COPY)
         .map(drop)
         .unwrap_err();
-    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
+    assert!(matches!(error, Error::PackedStrides { .. }), "{error:?}");
 }
 
 /// CPY-01, CPY-04, CPY-06, CPY-07, CPY-09, CPY-14, LAY-10: a copy is row-major, aligned to 256 bytes, writable, and not shared

@@ -480,7 +480,7 @@ fn misaligned_structs_are_not_read() {
         let place = NonNull::new(place).unwrap();
         let needed = Error::Malformed {
             what: "the address of the struct is no multiple of 8",
-            found: i64::try_from(place.as_ptr().addr()).unwrap(),
+            found: i128::try_from(place.as_ptr().addr()).unwrap(),
         };
         // SAFETY: a misaligned struct is not read.
         let error = unsafe { Managed::from_raw(place.cast()) }.unwrap_err();

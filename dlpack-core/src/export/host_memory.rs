@@ -62,8 +62,9 @@ pub(super) fn is_copy_by_this_crate(tensor: &Managed) -> bool {
     owner.is_some() && tensor.view().is_copied()
 }
 
-/// Copies a tensor that the host can read into new memory: row-major, 256-byte aligned, used by the result alone.
-// CPY-06, CPY-14
+/// Copies a tensor that the host can read into new memory: row-major, 256-byte aligned, used by the result alone. Items that share
+/// bytes are copied only if they are contiguous.
+// CPY-06, CPY-10, CPY-14
 #[inline(always)]
 pub(crate) fn copy_on_host(
     tensor: &TensorRef<'_>,
@@ -88,7 +89,9 @@ pub(crate) fn copy_on_host(
                 // write the source.
                 unsafe { atomic::load_bytes(tensor.data, data, bytes, tensor.data.addr()) };
             }
-            None => return Err(tensor.not_contiguous()),
+            None => {
+                return Err(Error::packed_strides(tensor.dtype, shape, tensor.strides));
+            }
         }
     }
     export_copied_bytes(memory, tensor, legacy, plan)
@@ -114,17 +117,16 @@ pub(crate) fn export_copied_bytes(
 ///
 /// # Errors
 ///
-/// Those of [`Managed::zeroed`], [`Error::UnreachableDevice`] if the prototype is on another device, and an error if it has no
+/// Those of [`Managed::zeroed`], [`Error::CannotAllocate`] if the prototype is on another device, and an error if it has no
 /// shape.
 ///
 /// # Safety
 ///
 /// The shape of the prototype has `ndim` entries. Its other pointers are not read.
 pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
-    let requested = Device::from(prototype.device);
-    let data = Device::CPU;
-    if requested != data {
-        return Err(Error::UnreachableDevice { data, requested });
+    let device = Device::from(prototype.device);
+    if device != Device::CPU {
+        return Err(Error::CannotAllocate { device });
     }
     let shape = foreign::read_shape(prototype)?;
     alloc_zeroed(shape, DataType::from_abi(prototype.dtype, false))

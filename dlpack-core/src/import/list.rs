@@ -1,7 +1,7 @@
 //! Integers and lists that shape, strides and offset are imported into.
 
 use alloc::{boxed::Box, vec::Vec};
-use core::fmt::Display;
+use core::{any::type_name, fmt::Display};
 
 use crate::layout::{Int, shape::for_tuples};
 use crate::{Error, Shape, error::text};
@@ -27,7 +27,7 @@ macro_rules! from_ints {
     ($($int:ty)*) => {$(
         impl FromInt for $int {
             fn from_int(what: &'static str, found: i64) -> Result<Self, Error> {
-                Self::try_from(found).map_err(|_| bad_field(what, found))
+                Self::try_from(found).map_err(|_| bad_field::<Self>(what, found))
             }
         }
     )*};
@@ -35,8 +35,14 @@ macro_rules! from_ints {
 from_ints!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
 
 #[cold]
-pub(super) fn bad_field(what: &'static str, found: impl Display) -> Error {
-    text(found).map_or_else(|error| error, |found| Error::BadField { what, found })
+pub(super) fn bad_field<T>(what: &'static str, found: impl Display) -> Error {
+    let needed = type_name::<T>();
+    let error = |found| Error::BadField {
+        what,
+        found,
+        needed,
+    };
+    text(found).map_or_else(|error| error, error)
 }
 
 /// A list type that a shape or strides are imported into.

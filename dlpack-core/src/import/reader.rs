@@ -118,7 +118,10 @@ impl Import {
 
     /// Reads the shape.
     pub fn shape<S: FromList>(&self) -> Result<S, Error> {
-        S::from_list("extent", &self.tensor.view().shape()[..self.leading_axes()])
+        S::from_list(
+            "the extent",
+            &self.tensor.view().shape()[..self.leading_axes()],
+        )
     }
 
     /// Reads the size of one axis.
@@ -139,10 +142,12 @@ impl Import {
         let pitch = pitch.max(1);
         for (axis, stride) in strides.iter_mut().enumerate() {
             if *stride % pitch != 0 {
+                let bits = view.dtype().itemsize_bits();
+                let in_bytes = |items: i128| items * bits as i128 / 8;
                 return Err(Error::PartialStride {
                     axis,
-                    found: *stride,
-                    itemsize: self.items_per_element(),
+                    found: in_bytes((*stride).into()).try_into().unwrap_or(i64::MAX),
+                    itemsize: self.items_per_element() * bits / 8,
                 });
             }
             *stride /= pitch;
@@ -163,12 +168,12 @@ impl Import {
 
     /// Reads all strides, in elements.
     pub fn strides<S: FromList>(&self) -> Result<S, Error> {
-        S::from_list("stride", &self.element_strides()?)
+        S::from_list("the stride", &self.element_strides()?)
     }
 
     /// Reads all strides, in bytes.
     pub fn byte_strides<S: FromList>(&self) -> Result<S, Error> {
-        S::from_list("stride", &self.element_byte_strides()?)
+        S::from_list("the stride", &self.element_byte_strides()?)
     }
 
     /// Reads one stride, in elements.
@@ -196,13 +201,13 @@ impl Import {
         // DEV-10: the elements are in host memory. Copies are, whatever device they were copied from; and adopted memory, which the
         // host can read (`check_type`), is lent as host memory by its buffer.
         let device = Device::CPU;
-        D::try_from(device).map_err(|_| bad_field("the device", device))
+        D::try_from(device).map_err(|_| bad_field::<D>("the device", device))
     }
 
     /// Reads the dtype.
     pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
         let dtype = self.tensor.view().dtype();
-        D::try_from(dtype).map_err(|_| bad_field("the data type", dtype))
+        D::try_from(dtype).map_err(|_| bad_field::<D>("the data type", dtype))
     }
 
     /// Checks that the tensor has this number of elements.

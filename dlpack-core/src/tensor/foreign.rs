@@ -75,9 +75,9 @@ pub fn check_aligned<T>(tensor: NonNull<T>) -> Result<(), Error> {
 #[cold]
 pub(crate) fn reject_malformed<T>(
     what: &'static str,
-    found: impl TryInto<i64>,
+    found: impl TryInto<i128>,
 ) -> Result<T, Error> {
-    let found = found.try_into().unwrap_or(i64::MAX);
+    let found = found.try_into().unwrap_or(i128::MAX);
     Err(Error::Malformed { what, found })
 }
 
