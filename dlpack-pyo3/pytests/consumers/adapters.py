@@ -190,7 +190,8 @@ def tvm_ffi_call():
     import tvm_ffi
 
     padded = ("them", "takes no padded types")
-    return tvm_ffi_with(tvm_ffi.get_global_func("testing.echo"), {f"dtype {name}": padded for name in PADDED})
+    known = {f"dtype {name}": padded for name in PADDED} | {"broadcast": LEGACY["broadcast"]}
+    return tvm_ffi_with(tvm_ffi.get_global_func("testing.echo"), known)
 
 
 def tensorflow():
