@@ -9,7 +9,7 @@ use crate::array::{Array, ArrayElement, ArrayMut, Part, PartMut, View, ViewMut};
 use crate::element::Plain;
 use crate::layout::Dims;
 use crate::layout::extent::{extent_to_usize, stride_to_isize};
-use crate::memory::{aligned::allocate_vec_to_fill, gather::gather_items};
+use crate::memory::{aligned::allocate_vec, gather::gather_items};
 use crate::tensor::array_element::ElementAccess;
 use crate::tensor::item_offsets::ItemOffsets;
 use crate::tensor::items::Items;
@@ -280,8 +280,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// [`Error::OutOfMemory`].
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
         let len = self.len();
-        let elements = allocate_vec_to_fill::<T>(len);
-        let mut elements = elements.map_err(|bytes| Error::OutOfMemory { bytes })?;
+        let mut elements = allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?;
         // SAFETY: the vector has capacity for `len` elements, and no other code accesses it.
         unsafe { self.copy_elements_to(elements.as_mut_ptr()) }?;
         // SAFETY: `copy_elements_to` has written `len` elements.

@@ -18,8 +18,8 @@ use crate::{Device, Error};
 ///
 /// Safe code reads and writes it like a `Cell` that several threads, and NumPy, may use at the same time. If other code writes
 /// at the same time, a read returns a mixture of old and new values, in no particular order
-/// ([why](crate::soundness#who-may-write)). On x86-64 and AArch64 a scalar of up to 8 bytes is never torn between Rust
-/// threads: a read returns it before or after a write. On other targets only single bytes are not torn.
+/// ([why](crate::soundness#who-may-write)). If the other code is safe Rust code, and the target is x86-64 or AArch64, a read of a
+/// scalar of up to 8 bytes returns its value before or after a write. On other targets this holds for single bytes only.
 ///
 /// While this is the only handle, [`SharedBuffer::try_as_slice`] and [`SharedBuffer::try_as_mut_slice`] return ordinary slices.
 /// [`SharedBuffer::filled`] lends a new buffer to a function that fills it.

@@ -112,20 +112,15 @@ impl AlignedBytes {
     }
 }
 
-/// Allocates a vector with this capacity. The error is the number of bytes that could not be allocated.
+/// Allocates a vector with this capacity, which the caller fills in the order of its elements. The error is the number of bytes that could not be allocated.
 pub(crate) fn allocate_vec<T>(len: usize) -> Result<Vec<T>, usize> {
     let (mut elements, bytes) = (Vec::<T>::new(), len.saturating_mul(size_of::<T>()));
     elements.try_reserve_exact(len).map_err(|_| bytes)?;
+    let start = elements.as_mut_ptr().cast();
     // SAFETY: the vector owns `bytes` bytes from this address.
-    unsafe { advise_huge_pages(elements.as_mut_ptr().cast(), bytes) };
-    Ok(elements)
-}
-
-/// Allocates a vector with this capacity, which the caller fills in the order of its elements.
-pub(crate) fn allocate_vec_to_fill<T>(len: usize) -> Result<Vec<T>, usize> {
-    let mut elements = allocate_vec::<T>(len)?;
-    // SAFETY: the vector owns memory for `len` elements.
-    unsafe { fault_huge_pages(elements.as_mut_ptr().cast(), len * size_of::<T>()) };
+    unsafe { advise_huge_pages(start, bytes) };
+    // SAFETY: the vector owns these bytes, and is empty.
+    unsafe { fault_huge_pages(start, bytes) };
     Ok(elements)
 }
 

@@ -6,7 +6,7 @@ use core::{marker::PhantomData, mem::size_of, mem::take, slice};
 
 use crate::element::{Plain, Source};
 use crate::layout::{Dims, extent};
-use crate::memory::{aligned::allocate_vec_to_fill, gather::gather_items};
+use crate::memory::{aligned::allocate_vec, gather::gather_items};
 use crate::tensor::accessors::accessors;
 use crate::tensor::item_offsets::ItemOffsets;
 use crate::tensor::items::Items;
@@ -198,9 +198,7 @@ impl<'a> TensorRef<'a> {
         let is_reused = T::PLAIN && T::ANY_BITS && target.len() == len;
         let mut elements = match is_reused {
             true => take(target),
-            false => {
-                allocate_vec_to_fill::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?
-            }
+            false => allocate_vec::<T>(len).map_err(|bytes| Error::OutOfMemory { bytes })?,
         };
         elements.clear();
         let (shape, strides) = match &groups {
