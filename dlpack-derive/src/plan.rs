@@ -32,7 +32,7 @@ use crate::syntax::attr::Value;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Body, Field, Input, Variant};
 use crate::syntax::role::Role;
-use crate::syntax::scope::scoped;
+use crate::syntax::scope::bind_and_check;
 use crate::syntax::ty::owned_container;
 
 pub(crate) struct Plan<'a> {
@@ -161,7 +161,7 @@ fn main<'a>(
         let Value::Expr(tokens) = via.value else {
             return None;
         };
-        return Some(Main::Via(scoped(tokens, &names, cx), policy));
+        return Some(Main::Via(bind_and_check(tokens, &names, cx), policy));
     }
     let data = match claims.claim_of_any(&[Role::Data, Role::Unsafe], cx) {
         Some(claim) => Data::new(claim, &names, cx)?,

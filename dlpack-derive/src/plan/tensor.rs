@@ -9,7 +9,7 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
-use crate::syntax::scope::scoped;
+use crate::syntax::scope::bind_and_check;
 use crate::syntax::ty::{is_pointer, owned_container, peel_groups};
 
 /// The data of a tensor.
@@ -118,7 +118,7 @@ impl<'a> Data<'a> {
                     );
                     return None;
                 }
-                Some(Self::Expr(scoped(tokens, names, cx)))
+                Some(Self::Expr(bind_and_check(tokens, names, cx)))
             }
             (None, Value::List(parts)) => Self::from_unsafe_keys(claim.key, parts, names, cx),
             _ => None,
@@ -134,7 +134,7 @@ impl<'a> Data<'a> {
         let part = |role: Role| {
             let found = parts.iter().find(|part| part.role == role);
             let tokens = found.and_then(|part| match &part.value {
-                Value::Expr(tokens) => Some(scoped(tokens, names, cx)),
+                Value::Expr(tokens) => Some(bind_and_check(tokens, names, cx)),
                 _ => None,
             });
             if tokens.is_none() {
@@ -266,7 +266,7 @@ fn read_slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'
     match expr::parse_list(tokens) {
         Ok(Some(entries)) if listable => {
             let bind = |entry| match entry {
-                Entry::Expr(tokens) => Entry::Expr(scoped(&tokens, names, cx)),
+                Entry::Expr(tokens) => Entry::Expr(bind_and_check(&tokens, names, cx)),
                 hole @ Entry::Hole(_) => hole,
             };
             let span =
@@ -277,7 +277,7 @@ fn read_slot<'a>(claim: Claim<'a>, names: &[&Ident], cx: &Ctxt) -> Option<Slot<'
             cx.push(error);
             None
         }
-        Ok(_) => Some(Slot::Expr(scoped(tokens, names, cx))),
+        Ok(_) => Some(Slot::Expr(bind_and_check(tokens, names, cx))),
     }
 }
 

@@ -4,7 +4,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
 
-use crate::syntax::expr::is_punct;
+use crate::syntax::expr::{contains_word, is_punct, is_word};
 
 /// The item that the attribute is applied to.
 pub(crate) enum Item {
@@ -263,7 +263,7 @@ impl Block {
     fn has_crate(&self) -> bool {
         self.attrs.iter().any(|attr| {
             let list = attr.list.stream();
-            find_attr_name(&list, "pymethods").is_some() && contains_word(list, "crate")
+            find_attr_name(&list, "pymethods").is_some() && contains_word(&list, "crate")
         })
     }
 
@@ -328,17 +328,6 @@ fn find_borrowed_results(tokens: TokenStream, in_result: bool, found: &mut Vec<T
             _ => {}
         }
     }
-}
-
-fn contains_word(tokens: TokenStream, word: &str) -> bool {
-    tokens.into_iter().any(|tree| match &tree {
-        TokenTree::Group(group) => contains_word(group.stream(), word),
-        tree => is_word(tree, word),
-    })
-}
-
-fn is_word(tree: &TokenTree, word: &str) -> bool {
-    matches!(tree, TokenTree::Ident(found) if found == word)
 }
 
 /// The last segment of an attribute's path, if it is `name`; also looks into `cfg_attr`, as in `cfg_attr(feature = "python",

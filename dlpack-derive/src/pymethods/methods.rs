@@ -99,7 +99,7 @@ impl<'a> Options<'a> {
             _ => None,
         });
         let krate = Krate::of(&attrs, cx.root);
-        krate.check(cx);
+        krate.report_core_path(cx);
         Self {
             info: has(Role::Info),
             iterable: has(Role::Iterable),
@@ -175,8 +175,7 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
 /// Checks that no getter of the block hides a tensor: the compiler knows their names when it has expanded the derive.
 fn getter_checks(options: &Options<'_>, block: &Block) -> TokenStream {
     let ty = &block.self_ty;
-    // The user's path to the crate may be longer than an import of theirs needs.
-    let own_path = (!options.krate.is_default()).then(|| quote!(, unused_qualifications));
+    let own_path = options.krate.lint_of_own_path();
     let checks = block.getters().into_iter().map(|getter| {
         let (at, name) = (getter.function.span(), &getter.name);
         let conditions = &getter.conditions;

@@ -28,14 +28,14 @@ pub(crate) fn take_expression(input: ParseStream<'_>) -> TokenStream {
         let token: TokenTree = input.parse().unwrap_or(token);
         taken.extend([token]);
     }
-    ungroup(taken)
+    remove_invisible_groups(taken)
 }
 
 /// An expression without the invisible group around the fragment `$e:expr` of a macro.
-fn ungroup(tokens: TokenStream) -> TokenStream {
+fn remove_invisible_groups(tokens: TokenStream) -> TokenStream {
     match single_token(&tokens) {
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
-            ungroup(group.stream())
+            remove_invisible_groups(group.stream())
         }
         _ => tokens,
     }
@@ -88,7 +88,7 @@ fn is_repetition(group: &Group) -> bool {
 
 impl Entry {
     fn new(tokens: TokenStream) -> Self {
-        let tokens = ungroup(tokens);
+        let tokens = remove_invisible_groups(tokens);
         match as_hole(&tokens) {
             Some(hole) => Self::Hole(hole),
             None => Self::Expr(tokens),
@@ -110,9 +110,13 @@ pub(crate) fn single_token(tokens: &TokenStream) -> Option<TokenTree> {
     trees.next().filter(|_| trees.next().is_none())
 }
 
+pub(crate) fn trees_of(tokens: &TokenStream) -> Vec<TokenTree> {
+    tokens.clone().into_iter().collect()
+}
+
 /// Whether an expression is a slice of host memory by its tokens, as `&self.items[..]`.
 pub(crate) fn is_slice(tokens: &TokenStream) -> bool {
-    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    let trees = trees_of(tokens);
     match (trees.first(), trees.last()) {
         (Some(first), Some(TokenTree::Group(index))) => {
             is_punct(first, '&')
@@ -128,7 +132,7 @@ pub(crate) fn is_slice(tokens: &TokenStream) -> bool {
 
 /// Whether an expression is an unsized slice by its tokens, as `self.items[..]`.
 pub(crate) fn is_unborrowed_slice(tokens: &TokenStream) -> bool {
-    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    let trees = trees_of(tokens);
     let plain = |tree: &TokenTree| {
         matches!(tree, TokenTree::Ident(_) | TokenTree::Group(_)) || is_punct(tree, '.')
     };
@@ -216,7 +220,8 @@ fn is_entry(trees: &[TokenTree], at: usize) -> bool {
 /// Whether braces after these tokens belong to a struct literal: after a path, but not in the head of an `if` or a loop, where
 /// no literal may stand, and not after the result type of a closure.
 fn ends_with_struct(before: &[TokenTree]) -> bool {
-    let is_one_of = |token: &TokenTree, words: &[&str]| matches!(token, TokenTree::Ident(ident) if words.iter().any(|word| ident == word));
+    let is_one_of =
+        |token: &TokenTree, words: &[&str]| words.iter().any(|word| is_word(token, word));
     let start = before
         .iter()
         .rposition(|token| is_punct(token, ';') || is_punct(token, ','));
@@ -240,11 +245,16 @@ fn ends_with_struct(before: &[TokenTree]) -> bool {
     is_path && !is_result && !statement.iter().any(|token| is_one_of(token, &heads))
 }
 
-/// Whether an expression with bound fields reads the value: whether `self` is among its tokens.
+/// Whether an expression with bound fields reads the value.
 pub(crate) fn reads_self(tokens: &TokenStream) -> bool {
-    tokens.clone().into_iter().any(|tree| match tree {
-        TokenTree::Group(group) => reads_self(&group.stream()),
-        tree => matches!(tree, TokenTree::Ident(ident) if ident == "self"),
+    contains_word(tokens, "self")
+}
+
+/// Whether a word is among the tokens, also inside of groups.
+pub(crate) fn contains_word(tokens: &TokenStream, word: &str) -> bool {
+    tokens.clone().into_iter().any(|tree| match &tree {
+        TokenTree::Group(group) => contains_word(&group.stream(), word),
+        tree => is_word(tree, word),
     })
 }
 
@@ -293,6 +303,10 @@ fn names_else(after: &[TokenTree]) -> bool {
 
 pub(crate) fn is_joint(punct: &Punct, char: char) -> bool {
     punct.as_char() == char && punct.spacing() == Spacing::Joint
+}
+
+pub(crate) fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(found) if found == word)
 }
 
 pub(crate) fn is_punct(token: &TokenTree, char: char) -> bool {

@@ -135,7 +135,7 @@ impl<'a> Input<'a> {
         }
         let krate = Krate::of(&attrs, cx.root);
         if derive == Derive::DLPack {
-            krate.check(cx);
+            krate.report_core_path(cx);
         }
         Some(Self {
             ident: &item.ident,
@@ -214,8 +214,7 @@ impl<'a> Input<'a> {
     ) -> TokenStream {
         let (generics, arguments, bounds) = generics.split_for_impl();
         let ident = self.ident;
-        // The user's path to the crate may be longer than an import of theirs needs.
-        let own_path = (!self.krate.is_default()).then(|| quote!(, unused_qualifications));
+        let own_path = self.krate.lint_of_own_path();
         quote! {
             #[automatically_derived]
             #[allow(deprecated, unused_imports, clippy::absolute_paths #own_path)]

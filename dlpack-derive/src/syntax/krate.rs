@@ -1,7 +1,7 @@
 //! The paths in generated code: the crate that it calls, and the span of each call.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{ToTokens, TokenStreamExt};
+use quote::{ToTokens, TokenStreamExt, quote};
 use syn::spanned::Spanned;
 use syn::{Path, Token};
 
@@ -26,7 +26,7 @@ impl Krate {
     }
 
     /// Reports the path of `dlpack_core` for a macro of `dlpack_pyo3`, which calls functions that only the latter has.
-    pub(crate) fn check(&self, cx: &Ctxt) {
+    pub(crate) fn report_core_path(&self, cx: &Ctxt) {
         if let Some(path) = self.core_for_pyo3() {
             let message = "this is the macro of `dlpack_pyo3`: write `crate = ::dlpack_pyo3`, or import the macro of `dlpack_core`";
             cx.error(path, message);
@@ -46,6 +46,12 @@ impl Krate {
         let path = self.path.as_ref()?;
         let is_core = path.segments.len() == 1 && path.segments[0].ident == "dlpack_core";
         (is_core && self.root == Root::Pyo3).then_some(path)
+    }
+
+    /// The lint that the user's own path to the crate can break, to allow after others: the path may be longer than an import of
+    /// theirs needs.
+    pub(crate) fn lint_of_own_path(&self) -> Option<TokenStream> {
+        (!self.is_default()).then(|| quote!(, unused_qualifications))
     }
 
     /// Whether the key `crate` is absent.

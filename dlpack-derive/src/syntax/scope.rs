@@ -7,10 +7,10 @@
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::expr::{bind_fields, follows_path, is_joint, is_punct};
+use crate::syntax::expr::{bind_fields, follows_path, is_joint, is_punct, is_word, trees_of};
 
 /// Brings the names of fields into scope, and reports variables with these names.
-pub(crate) fn scoped(tokens: &TokenStream, fields: &[&Ident], cx: &Ctxt) -> TokenStream {
+pub(crate) fn bind_and_check(tokens: &TokenStream, fields: &[&Ident], cx: &Ctxt) -> TokenStream {
     for name in declared_fields(tokens, fields) {
         let message = format!(
             "`{name}` stands for the field `self.{name}` in the whole expression: give this variable another name"
@@ -75,14 +75,13 @@ impl Finder<'_> {
 
     fn visit_keyword(&mut self, keyword: &Ident, after: &[TokenTree]) {
         if keyword == "let" {
-            self.add_pattern(until(after, ends_pattern), false);
+            self.add_pattern(tokens_before_end(after, ends_pattern), false);
         } else if keyword == "const" || keyword == "static" {
             if matches!(after, [TokenTree::Ident(_), colon, ..] if is_punct(colon, ':')) {
-                self.add_pattern(until(after, ends_pattern), false);
+                self.add_pattern(tokens_before_end(after, ends_pattern), false);
             }
         } else if keyword == "for" && !matches!(after, [next, ..] if is_punct(next, '<')) {
-            let is_in = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "in");
-            if let Some(end) = after.iter().position(is_in) {
+            if let Some(end) = after.iter().position(|token| is_word(token, "in")) {
                 self.add_pattern(&after[..end], false);
             }
         } else if keyword == "fn" {
@@ -108,7 +107,7 @@ impl Finder<'_> {
                 angles == 0 && is_punct(token, ',')
             });
             let (parameter, others) = rest.split_at(end.unwrap_or(rest.len()));
-            self.add_pattern(until(parameter, ends_pattern), false);
+            self.add_pattern(tokens_before_end(parameter, ends_pattern), false);
             rest = others.get(1..).unwrap_or_default();
         }
     }
@@ -125,8 +124,8 @@ impl Finder<'_> {
 
     /// `PATTERN` or `PATTERN if ..`.
     fn add_arm(&mut self, trees: &[TokenTree]) {
-        let is_guard = |trees: &[TokenTree], at: usize| matches!(&trees[at], TokenTree::Ident(word) if word == "if");
-        self.add_pattern(until(trees, is_guard), false);
+        let is_guard = |trees: &[TokenTree], at: usize| is_word(&trees[at], "if");
+        self.add_pattern(tokens_before_end(trees, is_guard), false);
     }
 
     fn add_pattern(&mut self, trees: &[TokenTree], is_struct: bool) {
@@ -158,8 +157,7 @@ impl Finder<'_> {
 fn start_of_arm(trees: &[TokenTree]) -> usize {
     let ends = |at: usize| match (&trees[at], trees.get(at + 1)) {
         (TokenTree::Group(group), Some(next)) if group.delimiter() == Delimiter::Brace => {
-            let goes_on = matches!(next, TokenTree::Ident(word) if word == "if");
-            !goes_on && !is_punct(next, '|')
+            !is_word(next, "if") && !is_punct(next, '|')
         }
         (token, _) => is_punct(token, ','),
     };
@@ -169,7 +167,10 @@ fn start_of_arm(trees: &[TokenTree]) -> usize {
 }
 
 /// The tokens before the first one that ends them.
-fn until(trees: &[TokenTree], ends: impl Fn(&[TokenTree], usize) -> bool) -> &[TokenTree] {
+fn tokens_before_end(
+    trees: &[TokenTree],
+    ends: impl Fn(&[TokenTree], usize) -> bool,
+) -> &[TokenTree] {
     let end = (0..trees.len()).find(|&at| ends(trees, at));
     &trees[..end.unwrap_or(trees.len())]
 }
@@ -208,8 +209,4 @@ fn expects_operand(before: &[TokenTree]) -> bool {
 /// Whether these tokens are `=>`.
 fn is_arrow(pair: &[TokenTree]) -> bool {
     matches!(pair, [TokenTree::Punct(first), last] if is_joint(first, '=') && is_punct(last, '>'))
-}
-
-fn trees_of(tokens: &TokenStream) -> Vec<TokenTree> {
-    tokens.clone().into_iter().collect()
 }
