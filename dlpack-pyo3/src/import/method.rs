@@ -63,15 +63,13 @@ pub(super) fn call_dlpack<'py>(
     // A producer that cannot copy raises `BufferError` (CPY-10), and the copy is made here (CPY-12).
     let may_copy_here = copy == Some(true) && device.is_none();
     // A producer from before a keyword was introduced raises `TypeError` (NEG-14).
+    let lacks_keyword = |error: &PyErr, less: u8| {
+        error.is_instance_of::<PyTypeError>(py)
+            || less == 1 && may_copy_here && error.is_instance_of::<PyBufferError>(py)
+    };
     for (less, is_less) in [(1, is_asked_more), (2, stream.is_some()), (3, true)] {
         answer = match answer {
-            Err(error)
-                if is_less
-                    && (error.is_instance_of::<PyTypeError>(py)
-                        || less == 1
-                            && may_copy_here
-                            && error.is_instance_of::<PyBufferError>(py)) =>
-            {
+            Err(error) if is_less && lacks_keyword(&error, less) => {
                 // The first error names what the caller requested.
                 match refused {
                     None => refused = Some(error),
@@ -83,25 +81,21 @@ pub(super) fn call_dlpack<'py>(
         };
     }
     let in_full = refused.is_none();
-    let answer = match answer {
-        Ok(answer) => capsule::expect_capsule(answer, "__dlpack__")?,
-        Err(error) => {
-            refused
-                .into_iter()
-                .for_each(|error| discard_error(py, error));
-            return unless_absent(object, dlpack, error)?.map_or(Ok(None), Err);
-        }
-    };
+    let answer = answer.and_then(|answer| capsule::expect_capsule(answer, "__dlpack__"));
+    let is_legacy =
+        |capsule: &Bound<'_, PyCapsule>| capsule.is_valid_checked(Some(capsule::LEGACY));
     match refused {
         // NEG-15: no flag of a legacy tensor says whether it is a copy.
-        Some(error) if copy == Some(false) && answer.is_valid_checked(Some(capsule::LEGACY)) => {
+        Some(error) if copy == Some(false) && answer.as_ref().is_ok_and(is_legacy) => {
             return Err(error);
         }
-        refused => refused
-            .into_iter()
-            .for_each(|error| discard_error(py, error)),
+        Some(error) => discard_error(py, error),
+        None => {}
     }
-    Ok(Some((answer, in_full)))
+    match answer {
+        Ok(capsule) => Ok(Some((capsule, in_full))),
+        Err(error) => unless_absent(object, dlpack, error)?.map_or(Ok(None), Err),
+    }
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.
