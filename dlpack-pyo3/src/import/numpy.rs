@@ -16,8 +16,9 @@
 #![expect(unsafe_code, reason = "reads structs of NumPy's C API")]
 
 use core::ffi::{CStr, c_int};
-use core::slice;
+use core::{iter, slice};
 
+use dlpack_core::abi::{kDLFloat8_e3m4, kDLFloat8_e8m0fnu};
 use dlpack_core::binding::{Strided, keep_strided, text};
 use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyCapsule, PyType};
@@ -177,18 +178,6 @@ fn describe_fields<'a>(py: Python<'_>, array: &'a ArrayFields) -> Option<Strided
 fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
     /// The number of the first data type that is not NumPy's own.
     const FIRST_OF_OTHERS: c_int = 256;
-    /// Smaller items would have to be packed.
-    const WHOLE_BYTES: [DataType; 9] = [
-        DataType::BF16,
-        DataType::F8_E3M4,
-        DataType::F8_E4M3,
-        DataType::F8_E4M3B11FNUZ,
-        DataType::F8_E4M3FN,
-        DataType::F8_E4M3FNUZ,
-        DataType::F8_E5M2,
-        DataType::F8_E5M2FNUZ,
-        DataType::F8_E8M0FNU,
-    ];
 
     if dtype.number < FIRST_OF_OTHERS {
         return None;
@@ -201,7 +190,12 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
     }
     let name = scalar.name().ok()?;
     let is_it = |dtype: &DataType| text(dtype).is_ok_and(|text| name == *text);
-    WHOLE_BYTES.into_iter().find(is_it)
+    // Smaller items would have to be packed.
+    let floats_of_a_byte = kDLFloat8_e3m4..=kDLFloat8_e8m0fnu;
+    let floats_of_a_byte = floats_of_a_byte.map(|code| DataType::new(code, 8, 1));
+    iter::once(DataType::BF16)
+        .chain(floats_of_a_byte)
+        .find(is_it)
 }
 
 /// The array that keeps the memory of a view: the first in the chain of bases that owns memory, else the last one.

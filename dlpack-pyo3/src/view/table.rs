@@ -23,7 +23,7 @@ use dlpack_core::binding::{LeaseTable, Span};
 use pyo3::types::{PyCapsule, PyDict};
 use pyo3::{ffi, prelude::*};
 
-use crate::{error::discard_error, values::new_string};
+use crate::{capi::interpreter_id, error::discard_error, values::new_string};
 
 mod lock;
 
@@ -170,8 +170,7 @@ fn main_dict(py: Python<'_>) -> Result<Bound<'_, PyDict>, &'static str> {
     // SAFETY: attached, as `py` shows.
     let interpreter = unsafe { ffi::PyInterpreterState_Get() };
     // Arrays are refused in a sub-interpreter. It may have a lock of its own, and then cannot use the dict of the main one.
-    // SAFETY: attached to this interpreter, as `py` shows.
-    if unsafe { ffi::PyInterpreterState_GetID(interpreter) } != 0 {
+    if interpreter_id(py) != 0 {
         return Err("a subinterpreter cannot reach the table of the main interpreter");
     }
     // SAFETY: the interpreter is alive; the result is a borrowed reference, or null without an exception.
