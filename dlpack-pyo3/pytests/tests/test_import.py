@@ -789,6 +789,27 @@ def test_arrays_of_ml_dtypes_that_have_no_equal(numpy):
             p.take(numpy.zeros(2, dtype))
 
 
+def test_a_renamed_type_of_ml_dtypes(numpy, script):
+    """The items of a type that only calls itself `bfloat16` have another size."""
+    pytest.importorskip("ml_dtypes")
+    ended = script(
+        """
+import dlpack_probe as p
+import ml_dtypes
+import numpy as np
+
+arrays = [np.zeros((), ml_dtypes.int4), np.zeros(5, ml_dtypes.int4)[::2]]
+ml_dtypes.int4.__name__ = "bfloat16"
+for array in arrays:
+    try:
+        print(p.take(array).dtype)
+    except (BufferError, TypeError):
+        print("refused")
+"""
+    )
+    assert ended.out.split() == ["refused", "refused"]
+
+
 @pytest.mark.parametrize("legacy", [True, False])
 def test_a_foreign_deleter_runs_beside_an_exception(legacy):
     """CAP-16: the list is dropped while the exception is pending, and the deleter is Python code."""

@@ -22,7 +22,7 @@ use dlpack_core::abi::{kDLFloat8_e3m4, kDLFloat8_e8m0fnu};
 use dlpack_core::binding::{Strided, keep_strided, text};
 use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyCapsule, PyType};
-use pyo3::{ffi, prelude::*};
+use pyo3::{ffi, intern, prelude::*};
 
 use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, is_exact_array, known_api};
@@ -189,7 +189,17 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
         return None;
     }
     let name = scalar.name().ok()?;
-    let is_it = |dtype: &DataType| text(dtype).is_ok_and(|text| name == *text);
+    // SAFETY: a live data type, which begins with this struct.
+    let object = unsafe { Bound::from_borrowed_ptr(py, (&raw const dtype.head).cast_mut()) };
+    // Python code can rename a scalar type, but not change the size of its items.
+    let itemsize: usize = object
+        .getattr(intern!(py, "itemsize"))
+        .ok()?
+        .extract()
+        .ok()?;
+    let is_it = |dtype: &DataType| {
+        dtype.itemsize() == Some(itemsize) && text(dtype).is_ok_and(|text| name == *text)
+    };
     // Smaller items would have to be packed.
     let floats_of_a_byte = kDLFloat8_e3m4..=kDLFloat8_e8m0fnu;
     let floats_of_a_byte = floats_of_a_byte.map(|code| DataType::new(code, 8, 1));
