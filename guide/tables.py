@@ -125,7 +125,7 @@ Notes:
 ## What to do about it
 
 - **PyTorch and Paddle write to read-only memory.** Give them a `SharedBuffer`, or call `.clone()` on their tensor before you write.
-- **JAX copies data that is not aligned to 64 bytes.** A `SharedBuffer` is aligned; a `Vec` has no such guarantee. JAX before 0.12
+- **JAX copies data that is not aligned to 64 bytes.** A `SharedBuffer` is aligned, unless it was made from a `Vec` or an array; a `Vec` has no such guarantee. JAX before 0.12
   also copies read-only data.
 - **NumPy before 2.1 copies read-only data**, because it requests the legacy struct. `numpy.asarray(obj)` uses the buffer protocol and
   copies in no version.

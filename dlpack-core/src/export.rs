@@ -109,7 +109,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// An error if the tensor would reach outside its memory.
+    /// Those of [`Parts::describe`](crate::Parts::describe), and [`Error::Skipped`] for a variant of an enum with `skip`.
     fn describe(&self) -> Result<Descriptor<'_>, Error>;
 
     /// Describes the tensor as seen through an exclusive reference: writable, if the memory can be written.
@@ -143,7 +143,8 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// Those of [`DLPack::describe`]. The value is dropped then.
+    /// Those of [`DLPack::describe`]; [`Error::OutOfMemory`]; for memory of a device [`Error::TooManyWait`] and
+    /// [`Error::CannotOrder`]. The value is dropped then.
     #[inline]
     fn into_dlpack(self) -> Result<Managed, Error>
     where
@@ -164,7 +165,8 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// Those of [`DLPack::describe`] and [`plan`](crate::request::plan()). The value is dropped then.
+    /// Those of [`DLPack::into_dlpack`] and [`plan`](crate::request::plan()), and those of a copy of device memory: of the driver,
+    /// and [`Error::Capturing`]. The value is dropped then.
     #[inline]
     fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
     where
@@ -191,7 +193,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// Those of [`DLPack::describe`].
+    /// Those of [`DLPack::into_dlpack`].
     #[inline]
     fn to_dlpack(self: &Arc<Self>) -> Result<Managed, Error>
     where
@@ -218,7 +220,7 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread
     ///
     /// # Errors
     ///
-    /// Those of [`DLPack::describe`] and [`plan`](crate::request::plan()).
+    /// Those of [`DLPack::into_dlpack_with`].
     #[inline]
     fn to_dlpack_with(self: &Arc<Self>, request: &ExportRequest) -> Result<Managed, Error>
     where

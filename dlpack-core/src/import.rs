@@ -66,8 +66,9 @@ pub trait FromDLPack: Sized {
     ///
     /// # Errors
     ///
-    /// The tensor has another dtype, rank or axis size than the type needs, its memory is not host-readable, or there is no
-    /// memory for the result. If the allocation of an `Arc<[T]>` fails, std aborts the process instead.
+    /// The tensor has another dtype, rank or axis size than the type needs, a byte is no valid `bool`, the memory is not
+    /// host-readable, or there is no memory for the result; for an enum [`Error::NoVariant`]. A `SharedBuffer` also needs
+    /// contiguous, aligned elements. If the allocation of an `Arc<[T]>` fails, std aborts the process instead.
     fn from_dlpack(tensor: Managed) -> Result<Self, Error>;
 
     /// Replaces the value by the one that the tensor holds. After an error the value is unchanged.

@@ -45,7 +45,7 @@
 //!
 //! Your crate and this one must use the same version of such a crate. These versions are accepted, and the selected one
 //! is re-exported, for example as `dlpack_core::ndarray`: `ndarray` 0.15.6 to 0.17, `nalgebra` 0.33 to 0.35, `glam` 0.33
-//! and 0.34, `image` 0.24 and 0.25, `cudarc` 0.19 from 0.19.10 on, `half` 2, `num-complex` 0.4, `microfloat` 0.1.
+//! and 0.34, `image` 0.24 and 0.25, `cudarc` 0.19 from 0.19.10 on, `half` 2, `num-complex` 0.4, `microfloat` 0.1 from 0.1.3 on.
 //!
 //! Types that dereference to a slice need no feature: put `#[dlpack(data)]` on a `bytes::Bytes` or a
 //! `memmap2::Mmap`.

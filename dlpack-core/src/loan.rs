@@ -14,7 +14,7 @@
 //! | file | job |
 //! |---|---|
 //! | this file | `Loan` and `LoanMut`, and all their constructors |
-//! | `access` | which code may write: none, the holder of the loan, or any; never memory of `bool` |
+//! | `access` | which code may write: none, the holder of the loan, or any; of `bool`, only memory of a `SharedBuffer` |
 //! | `buffer` | the trait `Buffer`, why it is safe to implement, and the expressions that can be lent |
 //! | `shared` | `SharedBuffer`: memory that Rust and every consumer may write at the same time |
 //! | `from_vec` | a `SharedBuffer` over the memory of a `Vec`, and the `Vec` of a `SharedBuffer` |

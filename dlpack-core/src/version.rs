@@ -76,7 +76,7 @@ pub enum Abi {
 /// Returns the struct for a consumer that requests the version `requested`.
 ///
 /// A consumer that requests no version predates DLPack 1.0 and gets the legacy struct. So does one that requests a lower
-/// major version. A consumer that requests this version or a newer one gets the versioned struct.
+/// major version. A consumer that requests this major version or a newer one gets the versioned struct.
 ///
 /// ```
 /// use dlpack_core::Version;

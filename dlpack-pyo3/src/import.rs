@@ -61,7 +61,8 @@ use crate::library::{self, lossy, lossy::Loss, paddle};
 ///
 /// # Errors
 ///
-/// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, and any exception of the producer.
+/// `AttributeError` if the object exports nothing, `BufferError` if its tensor is malformed, `ValueError` for a consumed capsule,
+/// `TypeError` for a capsule of another kind, `ImportError` in a sub-interpreter, `MemoryError`, and any exception of the producer.
 /// `BufferError` also for a PyTorch tensor that requires grad or has the conjugate or negative bit, and for a NumPy masked
 /// array: the import would lose that.
 pub fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<Managed> {

@@ -51,7 +51,8 @@
 //! | with an `owner` field, or `tensor(owner)` | a clone of that field | all methods work; the deleter needs no interpreter |
 //!
 //! `numpy.asarray(obj)` and `memoryview(obj)` are exports too, and hold the same. A class with `writable` over plain
-//! memory has one export at a time. For data on a device both raise a `TypeError` that says what to call instead.
+//! memory has one export at a time. For data on a device `asarray` raises a `TypeError` that says what to call
+//! instead, and `memoryview` a `BufferError`.
 //!
 //! Memory that Rust code can still reach is exported read-only; both sides may write a [`SharedBuffer`].
 //! A consumer may ignore the read-only flag: PyTorch does. Give it a copy or a `SharedBuffer`.
@@ -71,15 +72,15 @@
 //!
 //! Work on CUDA and ROCm memory is ordered as the consumer requests: its `stream` waits for the key `stream`, and the
 //! memory is freed after the consumer's work. When the host has to wait, in
-//! `__dlpack__` or in the deleter, other Python threads run. (With the stable ABI before Python 3.12 it is unknown whether the thread on which a
-//! consumer calls the deleter is attached; there they wait too.) [`from_dlpack`] passes the default stream, so you may use
+//! `__dlpack__` or in the deleter, other Python threads run. (With the stable ABI before Python 3.12 only if Python has `ctypes`; without it, a
+//! deleter cannot find out whether its thread is attached.) [`from_dlpack`] passes the default stream, so you may use
 //! the tensor in work on that stream.
 //!
 //! All this is the default feature `streams`. A module for host memory is smaller without it:
 //! `dlpack-pyo3 = { version = "0.1", default-features = false }`. Its exports of GPU memory raise `BufferError`.
 //!
-//! Kernels of a consumer may still run when it drops an array. Such memory is freed by a later export;
-//! [`functions::collect`] frees it now, from Python.
+//! Kernels of a consumer may still run when it drops an array. A background thread frees such memory when they have
+//! finished, if their end is known; [`functions::collect`] frees it now, from Python.
 //!
 //! # Arrays as arguments
 //!
@@ -126,7 +127,7 @@
 //! ```
 //!
 //! The stubs contain the methods of each class, an attribute for each tensor and column with the `///` comment of its field, and the types
-//! of all arguments: objects with `__dlpack__` or a buffer. Five requirements:
+//! of all arguments: objects with `__dlpack__` or a buffer. Requirements:
 //!
 //! - Write the module as a `mod` with `#[pymodule]`, with `#[pymodule_export] use dlpack_pyo3::Tensor;` in it, so that annotations and
 //!   `isinstance` can name that class. Without it, attributes and arguments are `Any`.
@@ -171,6 +172,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `cudarc` | classes over `CudaSlice` and the other memory of `cudarc`, with its device and its stream; arrays on a GPU as arguments: `view::DeviceView` |
+//! | `streams` (default) | work on GPUs: drivers, stream order, copies of device memory |
 //! | `stubs` | what maturin needs to write [type stubs](#type-stubs), by PyO3's `experimental-inspect` |
 //! | `half`, `num-complex`, `microfloat`, `glam`, `nalgebra`, `ndarray`, `image` | what they add to `dlpack-core` |
 #![cfg_attr(docsrs, feature(doc_cfg))]

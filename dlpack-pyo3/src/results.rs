@@ -133,8 +133,8 @@ views! {
 /// array is writable if no other code has the memory, or if other code may write to it too. Types that NumPy lacks, such as
 /// `bf16`, are those of `ml_dtypes`.
 ///
-/// Raises `BufferError` for an invalid description, `TypeError` for memory of a GPU, and `ImportError` if NumPy is not
-/// installed.
+/// Raises `BufferError` for an invalid description or a type that NumPy lacks, such as `u128`, `TypeError` for memory of a GPU,
+/// and `ImportError` if NumPy, or `ml_dtypes` where the type needs it, is not installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Numpy<T>(pub T);
 
@@ -244,7 +244,8 @@ results! {
     /// PyTorch writes to tensors even if they are read-only. So return memory that may be written: data that no other code has,
     /// or a [`SharedBuffer`](crate::SharedBuffer).
     Torch: TORCH, "torch", "Tensor";
-    /// JAX never writes, and copies memory that is not aligned to 64 bytes. A [`SharedBuffer`](crate::SharedBuffer) is aligned.
+    /// JAX never writes, and copies memory that is not aligned to 64 bytes. A [`SharedBuffer`](crate::SharedBuffer) is
+    /// aligned, unless it was made from a `Vec` or an array.
     /// JAX converts 64-bit numbers to 32 bits, unless `jax_enable_x64` is set.
     Jax: JAX, "jax", "Array";
     /// The data must be on a GPU; CuPy refuses any other.

@@ -171,7 +171,8 @@ macro_rules! views {
             ///
             /// # Errors
             ///
-            /// [`Error::NoSharedBuffer`]; another element type or rank; an overlap with another view, as for an argument.
+            /// [`Error::NoSharedBuffer`]; the errors of [`DLPack::describe`](crate::DLPack::describe); another element type or rank; for
+            /// writing, read-only memory; an overlap with another view, as for an argument.
             pub fn of(value: &(impl DLPack + ?Sized)) -> Result<Self, Error> {
                 let tensor = share_root(&mut value.describe()?, None);
                 let tensor = tensor.unwrap_or(Err(Error::NoSharedBuffer))?;

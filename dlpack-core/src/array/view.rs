@@ -66,7 +66,8 @@ impl<T: Plain, L: Rank> View<T, L> {
     ///
     /// # Errors
     ///
-    /// Another data type or rank, an element whose items are not contiguous, or memory that the CPU cannot read.
+    /// Another data type, rank or size of the element's axes, an element whose items are not contiguous, or memory that the CPU
+    /// cannot read.
     #[inline]
     pub fn new(tensor: Managed) -> Result<Self, Error> {
         Self::try_new(tensor).map_err(|(error, _)| error)

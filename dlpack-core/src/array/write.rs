@@ -142,8 +142,8 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         Ok(())
     }
 
-    /// Replaces each element by the result of a function. Elements are visited in memory order, which is fastest; for row-major
-    /// order, use [`ArrayMut::update_in_order`].
+    /// Replaces each element by the result of a function. Elements are visited in memory order, which is fastest (with more than 8
+    /// axes, in row-major order); for row-major order, use [`ArrayMut::update_in_order`].
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::ViewMut};

@@ -421,7 +421,9 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     ///
-    /// An invalid part, a tensor that would reach outside the memory, or a part that contradicts the data.
+    /// An invalid part, a tensor that would reach outside the memory, or a part that contradicts the data;
+    /// [`Error::UnknownDataType`], [`Error::UnknownDevice`], [`Error::NotBool`], [`Error::Misaligned`], [`Error::NotOnHost`],
+    /// [`Error::PartialElement`]; [`Error::OutOfMemory`] for lists of more than six axes.
     #[inline(always)]
     pub fn describe(self, loan: Loan<'a>) -> Result<Descriptor<'a>, Error> {
         // The descriptor gets the lifetime of the loan.

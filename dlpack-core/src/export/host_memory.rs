@@ -23,7 +23,8 @@ impl Managed {
     ///
     /// # Errors
     ///
-    /// A negative extent, a size beyond the address space, or a failed allocation.
+    /// A negative extent, a size beyond the address space, [`Error::UnknownDataType`], [`Error::TooManyAxes`], or a failed
+    /// allocation.
     pub fn zeroed(shape: &[i64], dtype: DataType) -> Result<Self, Error> {
         alloc_zeroed(shape, dtype)
     }

@@ -46,8 +46,8 @@ pub trait DLPackTensors {
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchTensor`], [`Error::Absent`] if the field is `None`, or an error if the tensor would reach outside its
-    /// memory.
+    /// [`Error::NoSuchTensor`], [`Error::Absent`] if the field is `None`, or an error of
+    /// [`Parts::describe`](crate::Parts::describe).
     fn describe_tensor(&self, name: &str) -> Result<Descriptor<'_>, Error>;
 
     /// Whether the type has one list of records and no other tensor. Only such a type can be exported as a structured array.

@@ -11,7 +11,7 @@ use crate::loan::{Loan, access::Access, facts::Facts};
 use crate::memory::{aligned::AlignedBytes, atomic, counted::Counted};
 use crate::{Device, Error};
 
-/// Reference-counted memory, 256-byte aligned, that may be written while consumers hold it.
+/// Reference-counted memory that may be written while consumers hold it. Memory that is allocated here is 256-byte aligned.
 ///
 /// Clones share the memory. A tensor over it is writable even when it is shared. For example, a simulation can fill one buffer
 /// again and again while arrays in Python read it.

@@ -214,7 +214,7 @@ pub(crate) fn cuda_error(call: &str, code: c_int) -> Error {
 /// Checks that the driver for a device was found and has a device. Exports check that themselves. This is for a program
 /// that needs to know before its first export, such as one with `cudarc`, which panics where there is no driver.
 ///
-/// Creates no context. The answer holds for the whole process, because the drivers are searched once.
+/// Creates no context. Whether a driver was found is remembered; a driver that could not be initialized is tried again.
 ///
 /// ```
 /// use dlpack_core::{Device, stream};

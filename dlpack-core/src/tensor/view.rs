@@ -125,7 +125,7 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// Another data type, memory that the CPU cannot read or that is shared with writers, elements that are not contiguous in
+    /// Another data type, other sizes of the element's axes, memory that the CPU cannot read or that is shared with writers, elements that are not contiguous in
     /// C order, an address that is not aligned for `T`, or a byte that is not a valid `bool`.
     pub fn as_slice<T: Plain>(&self) -> Result<&'a [T], Error> {
         let len = self.slice_len::<T>()?;
@@ -171,7 +171,8 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// The errors of [`TensorRef::as_slice`], except that strides and address are arbitrary and the memory may be shared.
+    /// The errors of [`TensorRef::as_slice`], except that strides and address are arbitrary and the memory may be shared;
+    /// [`Error::OutOfMemory`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         let mut elements = Vec::new();
         self.copy_to_vec(&mut elements)?;

@@ -10,8 +10,8 @@ use crate::{Error, stream::process::is_forked};
 static LIMIT: [AtomicUsize; 2] = [AtomicUsize::new(1 << 20), AtomicUsize::new(usize::MAX)];
 
 /// Limits how many owners, and how many bytes of theirs, may wait in the process for consumers with streams that were not
-/// named again. The default is 2²⁰ owners and any number of bytes. At the limit, an export to a device's stream fails
-/// ([`Error::TooManyWait`]), until [`collect`](crate::stream::collect) has freed some.
+/// named again. The default is 2²⁰ owners and any number of bytes. At the limit, an export that the host does not wait for
+/// fails ([`Error::TooManyWait`]), until [`collect`](crate::stream::collect) has freed some.
 ///
 /// Memory that two owners share counts twice, so only the program knows a suitable limit for bytes.
 ///
