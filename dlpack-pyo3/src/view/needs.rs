@@ -131,6 +131,10 @@ impl Needs {
 
     /// The part of a message that says how to convert an array of another data type.
     fn conversion_hint(&self) -> String {
+        if self.as_bytes {
+            // A conversion would change the bytes.
+            return "pass x.view('u1')".to_owned();
+        }
         let library = if self.cuda { "CuPy" } else { "NumPy" };
         format!(
             "convert it first, in {library} by x.astype('{}')",
