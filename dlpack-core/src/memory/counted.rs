@@ -157,7 +157,11 @@ impl<T> Clone for Counted<T> {
     fn clone(&self) -> Self {
         let before = self.counter().fetch_add(1, Ordering::Relaxed);
         // Only leaked references (`mem::forget`) can make the count this large.
-        assert!(before <= usize::MAX / 2, "too many references to one value");
+        if before > usize::MAX / 2 {
+            // Otherwise repeated panics would count up to an overflow.
+            self.counter().fetch_sub(1, Ordering::Relaxed);
+            panic!("too many references to one value");
+        }
         Self(self.0)
     }
 }
@@ -199,6 +203,18 @@ mod tests {
         assert_eq!(Arc::strong_count(&value), 2);
         drop(counted.into_value().ok().unwrap());
         assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    #[cfg(feature = "std")]
+    fn a_refused_clone_is_not_counted() {
+        let counted = Counted::new(1).ok().unwrap();
+        let most = usize::MAX / 2 + 1;
+        counted.counter().store(most, Ordering::Relaxed);
+        let clone = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| counted.clone()));
+        assert!(clone.is_err());
+        assert_eq!(counted.reference_count(), most);
+        counted.counter().store(1, Ordering::Relaxed);
     }
 
     #[test]
