@@ -10,7 +10,7 @@ use core::ptr::{null_mut, with_exposed_provenance_mut};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::{Py_ssize_t, PyObject};
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
 use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
 /// CPython's `Py_buffer`. The stable ABI contains it since 3.11; its layout was the same before.
@@ -174,8 +174,14 @@ pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
 }
 
 /// The address of a function of CPython's C API.
+///
+/// # Errors
+///
+/// `TypeError` also if a program replaced `ctypes` by another object, such as a mock of `unittest.mock`, which would return any
+/// address.
 pub(crate) fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
-    let ctypes = py.import("ctypes")?;
+    let ctypes = py.import("ctypes")?.into_any();
+    let ctypes = ctypes.cast::<PyModule>()?;
     let function = ctypes.getattr("pythonapi")?.getattr(name)?;
     let pointer = ctypes.call_method1("cast", (function, ctypes.getattr("c_void_p")?))?;
     pointer.getattr("value")?.extract()

@@ -817,3 +817,32 @@ def test_a_foreign_deleter_runs_beside_an_exception(legacy):
     with pytest.raises(ZeroDivisionError):
         [p.take(foreign), 1 / 0]
     assert foreign.deleted == 1
+
+
+def test_modules_that_a_program_replaced(script):
+    """`ctypes` and NumPy are asked for addresses. A mock of them would answer with any number, which must not be called."""
+    done = script("""
+import sys
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+sys.modules["ctypes"] = MagicMock()
+import dlpack_probe as p
+
+assert p.Tensor.from_dlpack(b"abc").tolist() == [97, 98, 99]
+assert p.take(memoryview(b"abc")).shape == (3,)
+try:
+    p.take(object())
+except AttributeError:
+    pass
+del sys.modules["ctypes"]
+try:
+    import numpy as np
+except ImportError:
+    sys.exit()
+real = sys.modules["numpy._core._multiarray_umath"]
+for fake in MagicMock(), SimpleNamespace(_ARRAY_API=real._UFUNC_API):
+    sys.modules["numpy._core._multiarray_umath"] = fake
+    assert p.take(np.arange(3)).tolist() == [0, 1, 2]
+""")
+    assert done.status == 0, done

@@ -198,7 +198,8 @@ name = next(name for name in ("numpy._core._multiarray_umath", "numpy.core._mult
 version = c.CFUNCTYPE(c.c_uint)(lambda: {version})
 table = (c.c_void_p * 3)(c.cast(version, c.c_void_p), None, id(numpy.ndarray))
 capsule = capi.capsule_new(c.addressof(table), None, None)
-sys.modules[name] = types.SimpleNamespace(_ARRAY_API=capsule)
+sys.modules[name] = types.ModuleType(name)
+sys.modules[name]._ARRAY_API = capsule
 # The first import of an object that is no NumPy array looks it up.
 for _ in range(2):
     assert p.look(numpy.ones(3))["version"] == {OURS if known else NUMPYS}

@@ -18,7 +18,7 @@ use core::{mem::transmute, ptr::NonNull};
 use dlpack_core::binding::{device_of, export_unordered, is_plain, text, view};
 use dlpack_core::{DLPack, DataType, Descriptor, Device, Managed, TensorRef, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
-use pyo3::types::{PyCapsule, PyType};
+use pyo3::types::{PyCapsule, PyModule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{OrRaise, Raised, bail, fail, try_collect};
@@ -112,6 +112,8 @@ fn find_api(py: Python<'_>) -> Option<()> {
     let module = names
         .into_iter()
         .find_map(|name| imported_module(py, name))?;
+    // A program may have replaced it, for example by a mock of `unittest.mock`.
+    let module = module.cast_into::<PyModule>().ok()?;
     let functions = module.getattr(intern!(py, "_ARRAY_API")).ok()?;
     let functions = functions
         .cast_into::<PyCapsule>()
