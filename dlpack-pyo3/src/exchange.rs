@@ -227,6 +227,9 @@ unsafe extern "C" fn borrow_tensor<T: Exports>(object: *mut c_void, out: *mut DL
             // XAP-25: `current_work_stream` returns the stream of an owned tensor only, since that tensor keeps it alive.
             bail!(py, PyBufferError: "the data is written on a stream, which a borrowed tensor cannot name; request an owned tensor");
         }
+        if it.is_made_on_request() {
+            bail!(py, PyBufferError: "the tensor is made for each request, so there is nothing to borrow; request an owned tensor");
+        }
         if it.dtype().is_padded() {
             // DTY-13
             bail!(py, PyBufferError: "the items are padded to bytes, and a borrowed tensor has no flag for that; request an owned tensor");

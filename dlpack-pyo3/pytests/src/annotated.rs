@@ -2,7 +2,11 @@
 
 use std::sync::Mutex;
 
-use dlpack_pyo3::{DLPack, DataType, FromDLPack, Layout, Protocol, SharedBuffer, dlpack_pymethods};
+use dlpack_pyo3::binding::Extras;
+use dlpack_pyo3::{
+    DLPack, DataType, Descriptor, Error, FromDLPack, Layout, Parts, Protocol, SharedBuffer,
+    dlpack_pymethods,
+};
 use pyo3::prelude::*;
 
 use crate::alive::Alive;
@@ -257,6 +261,32 @@ impl LentPadded {
         Ok(Self {
             items: SharedBuffer::zeroed(items)?,
             layout: Layout::row_major([items])?,
+        })
+    }
+}
+
+/// Its shape and strides are in the object, but its elements are made for each request.
+#[pyclass(frozen, module = "dlpack_probe")]
+pub(crate) struct LentOnRequest {
+    layout: Layout<1>,
+}
+
+impl DLPack for LentOnRequest {
+    const EXTRAS: Extras<Self> =
+        Extras::NONE.lists(true, |it| Some((it.layout.shape(), it.layout.strides())));
+
+    fn describe(&self) -> Result<Descriptor<'_>, Error> {
+        Parts::new().via(vec![0.0_f32; 4])
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl LentOnRequest {
+    #[new]
+    fn new() -> PyResult<Self> {
+        Ok(Self {
+            layout: Layout::row_major([4])?,
         })
     }
 }

@@ -43,8 +43,8 @@ mod dlpack_probe {
     use crate::allocator::{allocated_in_rust, remove_nomemory_in_rust, set_nomemory_in_rust};
     #[pymodule_export]
     use crate::annotated::{
-        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, LentPadded, Points, Rows, Still,
-        Strict,
+        Adopted, ByHand, Counted, Doubled, Draft, Guarded, Lent, LentOnRequest, LentPadded, Points,
+        Rows, Still, Strict,
     };
     #[pymodule_export]
     use crate::buffered::{Buffered, Own};

@@ -551,7 +551,8 @@ def test_a_loan():
 
 def test_loans_that_need_a_flag_or_a_stream():
     """DTY-13, XAP-25: a borrowed tensor has no flag for padded items, and `current_work_stream` does not name the object's stream."""
-    for lent, missing in [(p.LentPadded(4), "padded"), (p.LentQueued(4096, 4, (2, 0), 77), "written on a stream")]:
+    queued = p.LentQueued(4096, 4, (2, 0), 77)
+    for lent, missing in [(p.LentPadded(4), "padded"), (queued, "written on a stream"), (p.LentOnRequest(), "made for each request")]:
         with pytest.raises(BufferError, match=missing):
             capi.Exchange(type(lent)).borrow(lent, capi.DLTensor())
 
