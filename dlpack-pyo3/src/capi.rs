@@ -81,6 +81,20 @@ pub(crate) unsafe fn get_buffer(
     unsafe { PyObject_GetBuffer(object.as_ptr(), view.cast(), flags) }
 }
 
+/// Whether `object` can export a buffer. Where the stable ABI cannot tell, only a request can.
+#[inline]
+pub(crate) fn may_have_buffer(object: &Bound<'_, PyAny>) -> bool {
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
+    use pyo3::ffi::*;
+
+    // SAFETY: attached, as `object` shows; a live object.
+    unsafe { PyObject_CheckBuffer(object.as_ptr()) != 0 }
+}
+
 /// Releases a buffer.
 ///
 /// # Safety
@@ -211,6 +225,11 @@ unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_
     let function = unsafe { transmute::<*mut c_void, Get>(function) };
     // SAFETY: the caller upholds the contract of the C function of this name.
     unsafe { function(object, view, flags) }
+}
+
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
+unsafe fn PyObject_CheckBuffer(_: *mut PyObject) -> c_int {
+    1
 }
 
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]

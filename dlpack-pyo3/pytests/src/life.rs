@@ -56,6 +56,43 @@ impl Settings {
     }
 }
 
+/// The number of its rows is asked from Python, while an array is assigned.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack)]
+pub(crate) struct Measured {
+    #[dlpack(tensor(set, shape = [rows.ask(), _]))]
+    grid: Vec<f64>,
+    rows: Question,
+    _alive: Alive,
+}
+
+/// A function in Python that returns a number.
+struct Question(Py<PyAny>);
+
+impl Question {
+    fn ask(&self) -> usize {
+        let answer = Python::attach(|py| self.0.call0(py)?.extract(py));
+        answer.unwrap_or(0)
+    }
+}
+
+#[dlpack_pymethods]
+#[pymethods]
+impl Measured {
+    #[new]
+    fn new(rows: Py<PyAny>) -> Self {
+        Self {
+            grid: vec![0.0; 4],
+            rows: Question(rows),
+            _alive: Alive::new(),
+        }
+    }
+
+    fn items(&self) -> Vec<f64> {
+        self.grid.clone()
+    }
+}
+
 /// Is pickled as a tensor.
 #[pyclass(frozen, subclass, module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]

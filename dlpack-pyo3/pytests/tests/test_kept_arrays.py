@@ -1,6 +1,7 @@
 """Operations of Python code on a NumPy array while Rust keeps a tensor over its memory."""
 
 import gc
+import mmap
 import sys
 import weakref
 
@@ -94,6 +95,57 @@ def test_all_references_are_given_back(keep):
     arrays = [made(keep)]
     keep(arrays[0])()
     arrays.pop().resize(BIG)
+
+
+def over_bytearray(data, dtype):
+    base = bytearray(data)
+    return np.ndarray(8, dtype, buffer=base), [base.clear, lambda: base.append(1)]
+
+
+def over_memoryview(data, dtype):
+    """NumPy keeps the object behind the `memoryview`."""
+    base = bytearray(data)
+    with memoryview(base) as view:
+        return np.ndarray(8, dtype, buffer=view), [base.clear]
+
+
+def over_buffer(data, dtype):
+    array = np.frombuffer(bytearray(data), dtype)
+    return array, [array.base.release]
+
+
+def over_mapped_file(data, dtype):
+    base = mmap.mmap(-1, len(data))
+    base[:] = data
+    return np.ndarray(8, dtype, buffer=base), [base.close]
+
+
+@pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize("lend", [over_bytearray, over_memoryview, over_buffer, over_mapped_file])
+def test_a_base_that_is_no_array_keeps_its_memory(keep, lend):
+    """NumPy gives its buffer of the base back, or keeps it in an object that Python code can release."""
+    for part in slice(None), slice(1, 7):
+        array, releases = lend(made(keep).tobytes(), made(keep).dtype)
+        release = keep(array[part])
+        for free in releases:
+            with pytest.raises(BufferError):
+                free()
+        del array
+        gc.collect()
+        for free in releases:
+            with pytest.raises(BufferError):
+                free()
+        release()
+        releases[0]()
+
+
+def test_a_base_that_refuses_its_buffer():
+    """An array over released memory is imported as NumPy itself reads it; no exception stays behind."""
+    array = np.frombuffer(b"12345678", "u1")
+    base = memoryview(b"12345678")
+    other = np.ndarray(8, "u1", buffer=base)
+    base.release()
+    assert p.take(array).tolist() == p.take(other).tolist() == list(b"12345678")
 
 
 def test_a_view_that_gets_another_state():

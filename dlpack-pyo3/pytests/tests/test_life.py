@@ -109,6 +109,20 @@ class TestSetters:
         with pytest.raises(AttributeError, match="`mask` of `Settings` cannot be deleted"):
             del owner.mask
 
+    def test_code_of_the_class_cannot_free_the_memory(self, numpy):
+        """An expression of the derive runs after the array was read, and before its elements are copied."""
+        base = bytearray(numpy.arange(1024.0).tobytes())
+
+        def count_rows():
+            with pytest.raises(BufferError):
+                base.clear()
+            return 2
+
+        owner = p.Measured(count_rows)
+        owner.grid = numpy.ndarray((2, 512), "f8", buffer=base)
+        assert owner.items() == list(range(1024))
+        base.clear()
+
     def test_code_of_the_array_sees_the_object_free(self):
         owner = p.Settings(1)
 

@@ -240,6 +240,18 @@ def test_a_kept_view_does_not_see_later_types():
     assert kept.sizes() == sizes
 
 
+def test_a_kept_view_locks_a_base_that_is_no_array():
+    base = bytearray(filled(TRADE, 4).tobytes())
+    array = np.ndarray(4, TRADE, buffer=base)
+    kept = [p.KeptRecords(array)]
+    sizes = array["size"].tolist()
+    del array
+    with pytest.raises(BufferError):
+        base.clear()
+    assert kept.pop().sizes() == sizes
+    base.clear()
+
+
 def test_concurrent_changes_of_the_type_are_harmless():
     """An array of four records becomes one of bytes and back, while other threads read it."""
     array, stop = filled(TRADE, 4), threading.Event()

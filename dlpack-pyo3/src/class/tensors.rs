@@ -243,15 +243,16 @@ fn copy_array<T: ExportsTensors>(
     name: &str,
     array: &Bound<'_, PyAny>,
 ) -> bool {
-    let Some(described) = numpy::describe_array(array).filter(|_| numpy::has_known_owner(array))
-    else {
+    // Code of the user may run before the elements are read, for example for `shape = [rows.count(), _]`.
+    let Some((described, _keepalive)) = numpy::read_array(array) else {
         return false;
     };
     // SAFETY: the guard is dropped after the last use of `value`.
     match unsafe { T::Frozen::borrow_exclusive(object) } {
         Ok((value, guard)) => {
             let copy = |view: &TensorRef<'_>| value.copy_to_tensor(name, view);
-            // SAFETY: `array` keeps the described memory alive. All other writes there come from Python.
+            // SAFETY: `_keepalive` keeps the described memory alive until this function returns. All other writes there come from
+            // Python.
             let copied = unsafe { view_strided(&described, copy) };
             drop(guard);
             copied == Ok(true)

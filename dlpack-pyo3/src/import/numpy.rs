@@ -5,12 +5,14 @@
 //! extensions are compiled against them, and they are the same in NumPy 1 and 2. If NumPy reports another ABI, its arrays are
 //! imported through their methods.
 //!
-//! Two references keep the array that owns the memory alive; for a view that is its base ([`ArrayKeepalive`] says why two):
+//! Two references keep the array that owns the memory alive; for a view that is its base ([`ArrayKeepalive`] says why two). If
+//! the memory belongs to an object that is no array, such as a `bytearray`, a buffer locks it:
 //!
 //! | Python code applies this to the array, or to its base | while a tensor shares the memory |
 //! |---|---|
 //! | `resize(..)` | `ValueError` |
 //! | `shape = ..`, `strides = ..`, `dtype = ..` | allowed; the tensor keeps its shape, strides and data type |
+//! | `base.clear()`, `base.append(..)`, `base.release()`, `base.close()` of a `bytearray`, a `memoryview`, a mapped file | `BufferError` |
 //! | writes, `setflags(write=False)` | allowed; the tensor sees the writes, and stays writable |
 //! | `resize(.., refcheck=False)`, `__setstate__(..)`, `data = ..` (NumPy before 2.4) | not prevented by NumPy: frees the memory under every consumer, also under `numpy.from_dlpack` |
 #![expect(unsafe_code, reason = "reads structs of NumPy's C API")]
@@ -24,6 +26,7 @@ use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
+use crate::capi::may_have_buffer;
 use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, is_exact_array, known_api};
 
@@ -52,28 +55,30 @@ struct DtypeFields {
     number: c_int,
 }
 
-/// Imports an array; `None` if [`describe_array`] or [`keepalive_of`] has none.
+/// Imports an array; `None` if [`read_array`] returns `None`.
 #[inline(never)]
 pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Option<Managed> {
-    let array = describe_array(object)?;
-    let owner = keepalive_of(object)?;
-    // SAFETY: the owner holds references to the array that keeps the memory. All other writes there come from Python.
+    let (array, owner) = read_array(object)?;
+    // SAFETY: the owner keeps the memory alive. All other writes there come from Python.
     unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok()
 }
 
-/// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has, and may be kept alive. Other
-/// objects are imported through their methods.
+/// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has, and keeps it alive. `None`
+/// for other objects, which are imported through their methods, and for memory of another DLPack producer.
 ///
 /// The fields are read in one step, since Python code may change shape and strides.
 #[inline(always)]
-pub(crate) fn describe_array<'a>(object: &'a Bound<'_, PyAny>) -> Option<Strided<'a>> {
+pub(crate) fn read_array<'a>(
+    object: &'a Bound<'_, PyAny>,
+) -> Option<(Strided<'a>, ArrayKeepalive)> {
     if !is_exact_array(object) || !may_keep_objects(object.py()) {
         return None;
     }
+    // Taken before the fields are read: a base that lends its memory may run code that changes the array.
+    let keepalive = keepalive_of(object)?;
     // SAFETY: an instance of this class begins with this struct, and `object` keeps it alive.
-    describe_fields(object.py(), unsafe {
-        &*object.as_ptr().cast::<ArrayFields>()
-    })
+    let fields = unsafe { &*object.as_ptr().cast::<ArrayFields>() };
+    Some((describe_fields(object.py(), fields)?, keepalive))
 }
 
 /// The fields of a structured array, read in one step.
@@ -87,8 +92,8 @@ pub(crate) struct ArraySnapshot<'py> {
     pub(crate) keepalive: ArrayKeepalive,
 }
 
-/// Reads the fields of a NumPy array, also of a derived class; `None` for other objects. No Python code runs meanwhile, so the
-/// fields belong together.
+/// Reads the fields of a NumPy array, also of a derived class; `None` for other objects. No Python code runs between them, so they
+/// belong together.
 pub(crate) fn take_snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<ArraySnapshot<'py>> {
     let py = object.py();
     let class = known_api(py)?.class.as_ptr().cast();
@@ -96,6 +101,8 @@ pub(crate) fn take_snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<ArraySnap
     if unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), class) } == 0 {
         return None;
     }
+    // An array over a tensor of another producer keeps that tensor alive itself. Taken before the fields are read.
+    let keepalive = keepalive_of(object).unwrap_or_else(|| ArrayKeepalive::of_array(object));
     // SAFETY: an array of this or a derived class begins with this struct, and `object` keeps it alive.
     let array = unsafe { &*object.as_ptr().cast::<ArrayFields>() };
     let rank = usize::try_from(array.ndim).ok()?;
@@ -112,35 +119,22 @@ pub(crate) fn take_snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<ArraySnap
         strides,
         read_only: array.flags & WRITABLE == 0,
         dtype,
-        // An array over a tensor of another producer keeps that tensor alive itself.
-        keepalive: keepalive_of(object).unwrap_or_else(|| ArrayKeepalive::new(object)),
+        keepalive,
     })
 }
 
-/// The references that keep the memory of an array alive; `None` if the memory comes from another DLPack producer. The caller has
-/// checked that the object is an array.
+/// Keeps the memory of an array alive; `None` if the memory comes from another DLPack producer. The caller has checked that the
+/// object is an array.
 #[inline(always)]
-pub(crate) fn keepalive_of(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+fn keepalive_of(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
     // SAFETY: an array, which begins with this struct, and which `object` keeps alive.
     let base = unsafe { (*object.as_ptr().cast::<ArrayFields>()).base };
     // Without a base the array owns its memory.
     if base.is_null() {
-        Some(ArrayKeepalive::new(object))
+        Some(ArrayKeepalive::of_array(object))
     } else {
         keepalive_of_view(object)
     }
-}
-
-/// Whether [`keepalive_of`] finds the owner of an array's memory.
-pub(crate) fn has_known_owner(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: an array, which begins with this struct, and which `object` keeps alive.
-    let base = unsafe { (*object.as_ptr().cast::<ArrayFields>()).base };
-    base.is_null() || owner_of_view(object).is_some()
-}
-
-#[inline(never)]
-fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    Some(ArrayKeepalive::new(&owner_of_view(view)?))
 }
 
 #[inline(always)]
@@ -208,10 +202,12 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
         .find(is_it)
 }
 
-/// The array that keeps the memory of a view: the first in the chain of bases that owns memory, else the last one.
+/// Keeps the memory of a view alive, by the first array in the chain of bases that owns memory, else by the last one and a buffer
+/// of its base.
 ///
 /// `None` if NumPy imported the memory through `numpy.from_dlpack`: only NumPy knows its device then, such as pinned host memory.
-fn owner_of_view<'py>(view: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+#[inline(never)]
+fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
     const NAMES: [&CStr; 2] = [c"numpy_dltensor", c"numpy_dltensor_versioned"];
 
     let py = view.py();
@@ -231,12 +227,18 @@ fn owner_of_view<'py>(view: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     };
     // SAFETY: the array keeps its base alive.
     let base = base.map(|base| unsafe { Bound::from_borrowed_ptr(py, base) });
-    let is_foreign = base.and_then(|base| base.cast_into::<PyCapsule>().ok());
-    let is_foreign = is_foreign.is_some_and(|capsule| {
-        NAMES
-            .iter()
-            .any(|name| capsule.is_valid_checked(Some(name)))
-    });
+    let capsule = base.as_ref().and_then(|base| base.cast::<PyCapsule>().ok());
+    let is_named = |capsule: &Bound<'_, PyCapsule>| {
+        let mut names = NAMES.iter();
+        names.any(|name| capsule.is_valid_checked(Some(name)))
+    };
+    if capsule.is_some_and(is_named) {
+        return None;
+    }
     // SAFETY: `view` itself or one of its bases, which it keeps alive.
-    (!is_foreign).then(|| unsafe { Bound::from_borrowed_ptr(py, array) })
+    let array = unsafe { Bound::from_borrowed_ptr(py, array) };
+    Some(match base.filter(may_have_buffer) {
+        Some(base) => ArrayKeepalive::of_lent(&array, &base),
+        None => ArrayKeepalive::of_array(&array),
+    })
 }

@@ -1,27 +1,56 @@
-//! The owner behind an import of a NumPy array: references that keep its memory alive, released on any thread.
+//! The owner behind an import of a NumPy array: what keeps its memory alive and in place, released on any thread.
 #![expect(unsafe_code, reason = "changes reference counts on any thread")]
 
 use core::ptr::NonNull;
 
 use pyo3::{ffi, prelude::*};
 
+use crate::keepalive::BufferKeepalive;
 use crate::keepalive::guard::{release_attached_reference, run_attached};
 
-/// Two references to an array. The array or its base owns the memory.
+/// Keeps the memory of an array alive and in place, by two references to the array or to the base that owns the memory.
 ///
 /// `array.resize(..)` frees the memory unless the array has more than two references: NumPy attributes two of them to the
 /// caller (its variable and the stack). In `list.pop().resize(..)` the caller has only one, so a single reference of ours would
 /// not prevent it. (On Python 3.14 the stack borrows its references, and NumPy 2.5 refuses to resize an array with two or more.)
 /// NumPy offers no other way to lock an array, and does not count exported buffers.
-pub(crate) struct ArrayKeepalive(NonNull<ffi::PyObject>);
-
-// SAFETY: the references are used for nothing but their release, which attaches to the interpreter first.
-unsafe impl Send for ArrayKeepalive {}
+///
+/// A base that is no array, such as a `bytearray` or a mapped file, may free its memory while the array lives: NumPy requests its
+/// buffer, but `numpy.ndarray(.., buffer=base)` releases it at once. A buffer of our own prevents that.
+#[expect(dead_code, reason = "held for their `Drop`")]
+pub(crate) enum ArrayKeepalive {
+    Array(ArrayReferences),
+    /// The last array before a base that is no array, and a buffer of that base.
+    Lent(Box<(ArrayReferences, BufferKeepalive)>),
+}
 
 impl ArrayKeepalive {
     /// Takes two references to `array`.
     #[inline(always)]
-    pub(crate) fn new(array: &Bound<'_, PyAny>) -> Self {
+    pub(crate) fn of_array(array: &Bound<'_, PyAny>) -> Self {
+        Self::Array(ArrayReferences::new(array))
+    }
+
+    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one.
+    #[cold]
+    pub(crate) fn of_lent(array: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> Self {
+        let mut lent = Box::new((ArrayReferences::new(array), BufferKeepalive::new()));
+        if let Err(raised) = lent.1.fill_from(base) {
+            raised.clear_exception(base.py());
+        }
+        Self::Lent(lent)
+    }
+}
+
+/// Two references to an array.
+pub(crate) struct ArrayReferences(NonNull<ffi::PyObject>);
+
+// SAFETY: the references are used for nothing but their release, which attaches to the interpreter first.
+unsafe impl Send for ArrayReferences {}
+
+impl ArrayReferences {
+    #[inline(always)]
+    fn new(array: &Bound<'_, PyAny>) -> Self {
         let array = array.as_ptr();
         // SAFETY: `array` is a `Bound`: this thread is attached, and the object is alive.
         unsafe { ffi::Py_INCREF(array) };
@@ -34,7 +63,7 @@ impl ArrayKeepalive {
 
 /// The last use may end on any thread, attached to the interpreter or not.
 // CAP-13
-impl Drop for ArrayKeepalive {
+impl Drop for ArrayReferences {
     #[inline(always)]
     fn drop(&mut self) {
         let array = self.0;

@@ -192,17 +192,17 @@ impl<V: HostView, O: Options> Leased<V, O> {
         if O::AS_BYTES {
             return None;
         }
-        let array = numpy::describe_array(object)?;
+        let (array, keepalive) = numpy::read_array(object)?;
         let found = UnownedArray::from_strided(&array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return None;
         }
-        let read_only = array.read_only;
-        // Taken before anything else may run Python code.
-        let array = numpy::keepalive_of(object)?;
         let apart = Self::guard_overlaps(found.span()).ok()?;
-        let keeper = Keeper::Numpy { array, read_only };
-        // SAFETY: the keeper has references to the array that owns the memory. Only Python code can write to it meanwhile.
+        let keeper = Keeper::Numpy {
+            read_only: array.read_only,
+            array: keepalive,
+        };
+        // SAFETY: the keeper keeps the memory of the array alive. Only Python code can write to it meanwhile.
         Some(unsafe { Self::new_leased(found, keeper, apart) })
     }
 
