@@ -191,7 +191,12 @@ fn transpositions_with_tiles_of_other_shapes() {
 
 #[test]
 fn directed_cases() {
-    for itemsize in SIZES {
+    let sizes: &[usize] = if cfg!(miri) {
+        &[1, 3, 4, 8, 16]
+    } else {
+        &SIZES
+    };
+    for &itemsize in sizes {
         check(&[], &[], itemsize);
         check(&[0], &[1], itemsize);
         check(&[3, 0, 2], &[i64::MAX, i64::MIN, 1], itemsize);
