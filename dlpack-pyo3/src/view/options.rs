@@ -12,7 +12,7 @@ impl<O: sealed::Options> Options for O {}
 /// Options of an array that is written in place: all but [`Convert`], because writes to its copy would be lost.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an option of a writable view",
-    label = "expected `Contiguous`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
+    label = "expected `Contiguous`, `AsBytes`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
     note = "`Convert` makes a copy, and writes to it would be lost: take a `View`, and return the result"
 )]
 pub trait InPlace: Options + sealed::InPlace {}
@@ -107,7 +107,7 @@ pub struct MayOverlap;
 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an option of a view",
-    label = "expected `Contiguous`, `Convert`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
+    label = "expected `Contiguous`, `Convert`, `AsBytes`, `MayOverlap`, a type of yours with a `Promise`, or a tuple of these",
     note = "with `unsafe impl dlpack_pyo3::view::Promise for {Self} {{}}` you promise that nothing else writes; see its documentation"
 )]
 /// A promise that a crate makes once, on a type of its own: while its views live, no other code writes to their arrays, and no
