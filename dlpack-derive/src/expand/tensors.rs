@@ -279,7 +279,8 @@ fn assigned_shape(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
     }
 }
 
-/// Replaces a field by an array: `replace_field::<Vec<bool>>(&mut self.mask, check_assigned(tensor, ..)?)?`
+/// Replaces a field by an array:
+/// `let tensor = check_assigned(tensor, ..)?; replace_field::<Vec<bool>>(&mut self.mask, tensor)?`
 fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
@@ -317,7 +318,9 @@ fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
         }},
         _ => quote! {{
             let tensor = #k::require_tensor(tensor, #name)?;
-            #replace(&mut #this.#member, #fitting)?
+            // The shape is read before the field is borrowed, since it may be an expression with `self`.
+            let tensor = #fitting;
+            #replace(&mut #this.#member, tensor)?
         }},
     }
 }

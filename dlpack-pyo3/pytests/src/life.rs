@@ -60,18 +60,15 @@ impl Settings {
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack)]
 pub(crate) struct Measured {
-    #[dlpack(tensor(set, shape = [rows.ask(), _]))]
+    #[dlpack(tensor(set, shape = [self.count_rows(), _]))]
     grid: Vec<f64>,
-    rows: Question,
+    counter: Py<PyAny>,
     _alive: Alive,
 }
 
-/// A function in Python that returns a number.
-struct Question(Py<PyAny>);
-
-impl Question {
-    fn ask(&self) -> usize {
-        let answer = Python::attach(|py| self.0.call0(py)?.extract(py));
+impl Measured {
+    fn count_rows(&self) -> usize {
+        let answer = Python::attach(|py| self.counter.call0(py)?.extract(py));
         answer.unwrap_or(0)
     }
 }
@@ -80,10 +77,10 @@ impl Question {
 #[pymethods]
 impl Measured {
     #[new]
-    fn new(rows: Py<PyAny>) -> Self {
+    fn new(counter: Py<PyAny>) -> Self {
         Self {
             grid: vec![0.0; 4],
-            rows: Question(rows),
+            counter,
             _alive: Alive::new(),
         }
     }
