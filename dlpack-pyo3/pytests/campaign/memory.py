@@ -122,6 +122,9 @@ def operations():
         found["view, of numpy"] = lambda array=numpy.zeros(4, "float32"): p.make_view(array, "ViewMut, promised")
         found["numpy.from_dlpack"] = lambda: numpy.from_dlpack(frozen)
         found["import of numpy"] = lambda array=numpy.arange(3.0): p.take(array)
+        lent = numpy.ndarray(4, "float32", buffer=bytearray(16))
+        found["view, of numpy over a bytearray"] = lambda: p.make_view(lent, "ViewMut, promised")
+        found["import of numpy over a bytearray"] = lambda: p.take(lent)
     owners = [frozen, deep, shared, owned, batch, mutable, tensor, buffered, rows, picture, tables, settings, plain, one]
     return found, owners
 

@@ -126,11 +126,12 @@ def uses():
     if numpy:
         array = numpy.arange(4, dtype="float32")
         integers, doubles = numpy.arange(6, dtype="int32").reshape(2, 3).T, numpy.arange(3.0)
-        numbered = numpy.zeros((2, 3), dtype="int32")
+        numbered, lent = numpy.zeros((2, 3), dtype="int32"), numpy.ndarray((2, 3), "int32", buffer=bytearray(24))
         matrix_of_two, state = numpy.ones((2, 2), dtype="float32"), numpy.ones(3)
         ledger = p.Ledger(3)
         found |= {
             "view, of numpy": lambda: p.views.elements(integers),
+            "view, of numpy over a bytearray": lambda: p.views.elements(lent),
             "view, of its rows": lambda: p.views.sums(integers),
             "view, written, of numpy": lambda: p.views.scale(doubles, 1.0),
             "view, its rows written": lambda: p.views.number_rows(numbered),

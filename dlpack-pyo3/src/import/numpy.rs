@@ -237,8 +237,8 @@ fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
     }
     // SAFETY: `view` itself or one of its bases, which it keeps alive.
     let array = unsafe { Bound::from_borrowed_ptr(py, array) };
-    Some(match base.filter(may_have_buffer) {
+    match base.filter(may_have_buffer) {
         Some(base) => ArrayKeepalive::of_lent(&array, &base),
-        None => ArrayKeepalive::of_array(&array),
-    })
+        None => Some(ArrayKeepalive::of_array(&array)),
+    }
 }

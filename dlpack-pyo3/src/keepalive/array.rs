@@ -20,8 +20,15 @@ use crate::keepalive::guard::{release_attached_reference, run_attached};
 #[expect(dead_code, reason = "held for their `Drop`")]
 pub(crate) enum ArrayKeepalive {
     Array(ArrayReferences),
-    /// The last array before a base that is no array, and a buffer of that base.
-    Lent(Box<(ArrayReferences, BufferKeepalive)>),
+    /// In a list, since its allocation can return an error.
+    Lent(Box<[LentArray; 1]>),
+}
+
+/// The last array before a base that is no array, and a buffer of that base.
+pub(crate) struct LentArray {
+    #[expect(dead_code, reason = "held for its `Drop`")]
+    array: ArrayReferences,
+    base: BufferKeepalive,
 }
 
 impl ArrayKeepalive {
@@ -31,14 +38,20 @@ impl ArrayKeepalive {
         Self::Array(ArrayReferences::new(array))
     }
 
-    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one.
+    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one. `None` if there is no memory.
     #[cold]
-    pub(crate) fn of_lent(array: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> Self {
-        let mut lent = Box::new((ArrayReferences::new(array), BufferKeepalive::new()));
-        if let Err(raised) = lent.1.fill_from(base) {
+    pub(crate) fn of_lent(array: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> Option<Self> {
+        let mut list = Vec::new();
+        list.try_reserve_exact(1).ok()?;
+        list.push(LentArray {
+            array: ArrayReferences::new(array),
+            base: BufferKeepalive::new(),
+        });
+        let mut lent: Box<[LentArray; 1]> = list.try_into().ok()?;
+        if let Err(raised) = lent[0].base.fill_from(base) {
             raised.clear_exception(base.py());
         }
-        Self::Lent(lent)
+        Some(Self::Lent(lent))
     }
 }
 
