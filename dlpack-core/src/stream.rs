@@ -146,7 +146,9 @@ impl StreamHandle {
     /// The handle names a stream of the driver that the data belongs to. That stream lives as long as the
     /// data that is declared to be written on it. As in CUDA, the numbers of default streams mean those of the
     /// context that is current at the export. If no context is current, or one of another device, they mean
-    /// those of the device's primary context.
+    /// those of the device's primary context. Pinned and managed memory belongs to no device: for it, they always mean
+    /// those of the current context or, in HIP, of the current device. If no context is current, they mean those of the first
+    /// device that has a primary context.
     #[must_use]
     pub const unsafe fn from_raw(handle: usize) -> Self {
         Self(Queue::new(handle))
@@ -154,8 +156,9 @@ impl StreamHandle {
 
     /// Binds the stream to this CUDA context, whichever context is current at the export.
     ///
-    /// Only programs with several contexts on one device need this, and only for default streams: of any other
-    /// stream, the driver knows the context.
+    /// Only default streams need this: of any other stream, the driver knows the context. They need it in programs with several
+    /// contexts on one device, and for pinned or managed memory that is exported or dropped while another device is current. It has
+    /// no effect in HIP.
     ///
     /// ```
     /// use dlpack_core::StreamHandle;

@@ -30,28 +30,65 @@ impl StreamContext {
 }
 
 impl DriverSession {
-    /// The device's primary context, or in HIP the device.
-    pub(crate) fn primary_context(&self) -> Result<StreamContext, Error> {
-        self.driver
-            .primary_context(self.device.device_id)
-            .map(StreamContext::from_context)
+    /// Whether the memory belongs to no device: DLPack gives all memory that the host reads the index 0.
+    pub(crate) fn is_without_device(&self) -> bool {
+        self.device.device_type.is_host_readable()
     }
 
-    /// The context of default streams that are named by number alone: the context that is current on the thread if it belongs
-    /// to the device, and the device's primary context otherwise.
+    /// The context for work on this memory: the device's primary context, or in HIP the device. For memory without a device it is
+    /// the current context, and if none is current, a primary context that exists.
+    pub(crate) fn home_context(&self) -> Result<StreamContext, Error> {
+        let context = match self.is_without_device() {
+            false => self.driver.primary_context(self.device.device_id),
+            true if self.has_callers_context() => Ok(self.callers),
+            true => match self.driver.find_any_context() {
+                Some(context) => Ok(context),
+                None => self.driver.primary_context(self.device.device_id),
+            },
+        };
+        context.map(StreamContext::from_context)
+    }
+
+    /// Whether a context was current when core was called. In HIP a device always is.
+    fn has_callers_context(&self) -> bool {
+        self.callers != 0 || self.driver.cuda_calls().is_none()
+    }
+
+    /// Makes an existing context current if none is, for calls that need one but not a particular one. Creates none.
+    pub(crate) fn enter_any_context(&self) -> Result<(), Error> {
+        if self.driver.cuda_calls().is_some() && self.current_context() == 0 {
+            if let Some(context) = self.driver.find_any_context() {
+                return self.enter_context(context);
+            }
+        }
+        Ok(())
+    }
+
+    /// A primary context for events that must outlive the current context. It is that of the device, and for memory without a
+    /// device that of the current context's device.
+    fn lasting_context(&self) -> Result<usize, Error> {
+        let device = match self.is_without_device() {
+            true => self.current_device()?,
+            false => self.device.device_id,
+        };
+        self.driver.primary_context(device)
+    }
+
+    /// The context of default streams that are named by number alone. It is the context that is current on the thread if it
+    /// belongs to the device or if the memory belongs to no device, and the device's primary context otherwise.
     pub(crate) fn default_stream_context(&self) -> Result<StreamContext, Error> {
         let Some(calls) = self.driver.cuda_calls() else {
-            return self.primary_context();
+            return self.home_context();
         };
         if self.callers == 0 || self.driver.retains_context(self.callers) {
             // A retained context can be that of another device.
-            return self.primary_context();
+            return self.home_context();
         }
         self.enter_context(self.callers)?;
         let device = self.query_current_device(calls)?;
-        let elsewhere = device != self.device.device_id;
+        let elsewhere = device != self.device.device_id && !self.is_without_device();
         if elsewhere || self.driver.is_primary_context(self.callers, device)? {
-            return self.primary_context();
+            return self.home_context();
         }
         // During a capture the default stream may be neither queried nor used.
         let root = match self.query_capture(0)? {
@@ -88,7 +125,7 @@ impl DriverSession {
         match known {
             Some(place) => self.enter_context(place.to_enter)?,
             None if self.current_context() == 0 && self.driver.cuda_calls().is_some() => {
-                self.enter_context(self.primary_context()?.to_enter)?;
+                self.enter_context(self.home_context()?.to_enter)?;
             }
             // A stream of any context can be queried in any context.
             None => {}
@@ -149,14 +186,17 @@ impl DriverSession {
     pub(crate) fn query_context(&self, stream: Queue) -> Result<StreamContext, Error> {
         match (&self.driver.api_calls, stream.context()) {
             (ApiCalls::Cuda(_), Some(context)) => Ok(StreamContext::from_context(context)),
-            (ApiCalls::Cuda(_), None) if stream.is_placed() => self.primary_context(),
+            (ApiCalls::Cuda(_), None) if stream.is_placed() => {
+                let primary = self.driver.primary_context(self.device.device_id)?;
+                Ok(StreamContext::from_context(primary))
+            }
             (ApiCalls::Cuda(calls), None) if stream.handle > PER_THREAD => {
                 // The driver answers the query only on a thread that has a context.
                 if self.current_context() == 0 {
-                    self.enter_context(self.primary_context()?.to_enter)?;
+                    self.enter_context(self.home_context()?.to_enter)?;
                 }
                 let Some(context) = self.query_shareable_context(calls, stream.handle)? else {
-                    return self.primary_context();
+                    return self.lasting_context().map(StreamContext::from_context);
                 };
                 if !self.driver.retains_context(context) {
                     self.enter_context(context)?;
@@ -168,7 +208,7 @@ impl DriverSession {
             }
             (ApiCalls::Hip(calls, _), _) if stream.handle > PER_THREAD => {
                 let Some(device_of_stream) = calls.device_of_stream else {
-                    return self.primary_context();
+                    return self.home_context();
                 };
                 let mut device = -1;
                 // SAFETY: the stream lives, which the creator of its handle guarantees, and `device` is valid for writing.
@@ -260,7 +300,7 @@ impl DriverSession {
         let own = self.current_context();
         let mut event = event;
         if !self.driver.retains_context(own) {
-            self.enter_context(self.primary_context()?.to_enter)?;
+            self.enter_context(self.lasting_context()?)?;
             let mut later = self.acquire_event()?;
             self.driver.with_new_stream(|stream| {
                 self.wait_for_event(stream, &event)?;
@@ -270,6 +310,18 @@ impl DriverSession {
             self.enter_context(own)?;
         }
         Counted::new(event).map_err(|(_, bytes)| Error::OutOfMemory { bytes })
+    }
+
+    /// An event of the current context that happens when both events have happened.
+    pub(crate) fn join_events(&self, events: [&Event; 2]) -> Result<Counted<Event>, Error> {
+        let mut later = self.acquire_event()?;
+        self.driver.with_new_stream(|stream| {
+            for event in events {
+                self.wait_for_event(stream, event)?;
+            }
+            self.record_event(&mut later, stream)
+        })?;
+        Counted::new(later).map_err(|(_, bytes)| Error::OutOfMemory { bytes })
     }
 
     /// Whether a context is certain to live now. A context that is neither retained nor the caller's may have been destroyed,

@@ -191,8 +191,11 @@ impl DeferredOwner {
                     Some(context) => context,
                     None => self.enter_own_context(&session)?.0.to_record,
                 };
-                let elsewhere = own != session.primary_context()?.to_record;
-                elsewhere.then_some(Release::AfterStream(None, own))
+                let is_recorded = match session.is_without_device() {
+                    true => session.driver.retains_context(own),
+                    false => own == session.home_context()?.to_record,
+                };
+                (!is_recorded).then_some(Release::AfterStream(None, own))
             }
             _ => None,
         };
@@ -370,7 +373,7 @@ fn open_session<'a>(
     let session = find_driver(api).ok()?;
     let session = session.begin_session(first.pending.origin.device).ok()?;
     session
-        .enter_context(session.primary_context().ok()?.to_enter)
+        .enter_context(session.home_context().ok()?.to_enter)
         .ok()?;
     // Relaxed once for all owners.
     session.relax_capture_mode().ok()?;

@@ -139,6 +139,7 @@ entry_points! {
         stream_capture(stream: Handle, status: *mut c_int, id: *mut u64) = "cuStreamGetCaptureInfo", "hipStreamGetCaptureInfo";
         exchange_mode(mode: *mut c_int) = "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode";
         synchronize() = "cuCtxSynchronize", "hipDeviceSynchronize";
+        device_count(count: *mut c_int) = "cuDeviceGetCount", "hipGetDeviceCount";
         allocate(address: *mut usize, bytes: usize) = "cuMemAlloc_v2", "hipMalloc";
         free(address: usize) = "cuMemFree_v2", "hipFree";
         to_host(target: *mut c_void, source: usize, bytes: usize, stream: Handle) = "cuMemcpyDtoHAsync_v2", "hipMemcpyDtoHAsync";

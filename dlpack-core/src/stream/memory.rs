@@ -48,7 +48,7 @@ impl DeviceMemory {
             // SAFETY: `address` is valid for writing, and the stream lives.
             && unsafe { session.driver.allocate_ordered(&raw mut address, bytes, stream) }?;
         if !pooled {
-            session.enter_context(session.primary_context()?.to_enter)?;
+            session.enter_context(session.home_context()?.to_enter)?;
             // SAFETY: `address` is valid for writing the result.
             session.run_blocking(|| unsafe { session.driver.allocate(&raw mut address, bytes) })?;
         }
@@ -68,7 +68,7 @@ impl DeviceMemory {
 
     fn free_memory(&self, driver: &'static Driver) -> Result<(), Error> {
         let session = driver.begin_session(self.device)?;
-        session.enter_context(session.primary_context()?.to_enter)?;
+        session.enter_context(session.home_context()?.to_enter)?;
         if let (true, ApiCalls::Hip(..)) = (self.pooled, &driver.api_calls) {
             // SAFETY: the address came from `allocate_ordered` and is freed once, here.
             return unsafe { driver.free_ordered(self.address, handle_of(0)) }.map(drop);

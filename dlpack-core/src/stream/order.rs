@@ -66,7 +66,7 @@ pub(crate) fn order_streams(
     if matches!(consumer, Consumer::Stream(_)) && consumer.works_on(producer) {
         // A stream of any context can be queried in any context.
         if session.current_context() == 0 {
-            session.enter_context(session.primary_context()?.to_enter)?;
+            session.enter_context(session.home_context()?.to_enter)?;
         }
         return Ok(
             match active_capture(session.query_capture(producer.handle)?)? {

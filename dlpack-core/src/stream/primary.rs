@@ -120,12 +120,46 @@ impl Driver {
         let Some(calls) = self.cuda_calls() else {
             return Ok(true);
         };
+        Ok(self.has_primary_context(calls, device)? && self.primary_context(device)? == context)
+    }
+
+    /// Whether a device has a primary context. Creates none.
+    fn has_primary_context(&self, calls: &CudaCalls, device: i32) -> Result<bool, Error> {
         let mut flags = 0;
         let mut active = 0;
-        // SAFETY: `device` exists, because one of its contexts is current, and both pointers are valid for writing.
+        // SAFETY: `device` exists: it is that of a current context, or less than the number of devices. Both pointers are valid for
+        // writing.
         let code = unsafe { (calls.primary_state)(device, &raw mut flags, &raw mut active) };
         self.check_code("cuDevicePrimaryCtxGetState", code)?;
-        Ok(active != 0 && self.primary_context(device)? == context)
+        Ok(active != 0)
+    }
+
+    /// The number of devices.
+    pub(super) fn count_devices(&self) -> Result<i32, Error> {
+        let mut count = 0;
+        // SAFETY: `count` is valid for writing the result.
+        unsafe { self.device_count(&raw mut count) }?;
+        Ok(count)
+    }
+
+    /// The primary context of a device if it exists, or in HIP the device. Creates none: a context takes memory of a device that
+    /// this process may not use, and one that does not exist has no pending work.
+    #[inline(never)]
+    pub(super) fn find_existing_context(&self, device: i32) -> Result<Option<usize>, Error> {
+        if let Some(calls) = self.cuda_calls() {
+            let is_known = self.primaries.find_context(device).is_some();
+            if !is_known && !self.has_primary_context(calls, device)? {
+                return Ok(None);
+            }
+        }
+        self.primary_context(device).map(Some)
+    }
+
+    /// The primary context of the first device that has one. Creates none.
+    #[inline(never)]
+    pub(super) fn find_any_context(&self) -> Option<usize> {
+        let mut devices = 0..self.count_devices().ok()?;
+        devices.find_map(|device| self.find_existing_context(device).ok().flatten())
     }
 
     /// What must be current for work on a device: its primary context, or in HIP the device itself.

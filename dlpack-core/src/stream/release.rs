@@ -22,7 +22,8 @@ pub(crate) enum Release {
     AfterDefault(StreamContext),
     /// The consumer's work is on the stream with this ID, or on one without an ID, in this context.
     AfterStream(Option<u64>, usize),
-    /// It may be on any stream of the device's primary context and of this context; `None` is the producer's context.
+    /// It may be on any stream of the device's primary context and of this context; `None` is the producer's context. For memory
+    /// without a device, it may be on any stream of the primary context of any device.
     AfterAll(Option<usize>),
     /// It is in a graph, which may be launched at any time, on any stream that `AfterAll` covers. The driver does not tell when
     /// the graph is gone.
@@ -104,6 +105,13 @@ pub(super) fn decide_release(
 ) -> Result<ReleaseDecision, Error> {
     let device = pending.origin.device;
     let own = pending.owner_stream();
+    let frees = stream_of_producer(device, pending.origin.queue).is_some();
+    if !frees && (pending.is_immediate() || pending.release == Release::Free) {
+        // No stream is involved, and memory without a device is freed in any context.
+        let session = session(device)?;
+        session.enter_any_context()?;
+        return Ok(ReleaseDecision::Free(session));
+    }
     if pending.is_immediate() {
         let session = session(device)?;
         session.enter_stream_context(own)?;
@@ -119,7 +127,6 @@ pub(super) fn decide_release(
     let session = session(device)?;
     let (here, capture) = session.enter_stream_context(own)?;
     // A free in a capture becomes a step of the graph, which every launch repeats.
-    let frees = stream_of_producer(device, pending.origin.queue).is_some();
     if capture != Capture::No && (frees || pending.release == Release::AfterOwn) {
         return refuse_free();
     }
@@ -138,9 +145,9 @@ pub(super) fn decide_release(
             return Ok(ReleaseDecision::At(event));
         }
     }
-    if frees && own.is_default() && !own.is_placed() {
+    if frees && own.is_default() && !own.is_placed() && !session.is_without_device() {
         // The primary context may have been current at the export.
-        let primary = session.primary_context()?;
+        let primary = session.home_context()?;
         if here != primary {
             session.enter_context(primary.to_enter)?;
             check_uncaptured(&session, own)?;

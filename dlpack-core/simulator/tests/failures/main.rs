@@ -45,13 +45,15 @@ enum Way {
     Immediate,
     /// The consumer requests no order.
     Unordered,
+    /// The same for memory of no device: the free waits for all devices.
+    UnorderedOnHost,
     CopyToHost,
     CopyOnDevice,
     CopyOnDeviceAtOnce,
     CopyOnDeviceWithoutPools,
 }
 
-const WAYS: [Way; 15] = [
+const WAYS: [Way; 16] = [
     Way::Event,
     Way::EventAndSynchronize,
     Way::Legacy,
@@ -63,6 +65,7 @@ const WAYS: [Way; 15] = [
     Way::Joined,
     Way::Immediate,
     Way::Unordered,
+    Way::UnorderedOnHost,
     Way::CopyToHost,
     Way::CopyOnDevice,
     Way::CopyOnDeviceAtOnce,
@@ -81,7 +84,11 @@ impl Way {
     fn kind(self, api: Api) -> Kind {
         let on_host = matches!(
             self,
-            Self::Same | Self::Host | Self::HostAtTheEnd | Self::HostBehindLegacy
+            Self::Same
+                | Self::Host
+                | Self::HostAtTheEnd
+                | Self::HostBehindLegacy
+                | Self::UnorderedOnHost
         );
         match (api, on_host) {
             (Api::Cuda, true) => Kind::CudaManaged,
@@ -104,11 +111,16 @@ impl Way {
         };
         let other = world.lane(world.first, Blocks::No);
         match self {
-            Self::Legacy | Self::HostBehindLegacy => (Some(legacy), with(default)),
+            Self::Legacy => (Some(legacy), with(default)),
+            // Memory of no device: the default stream is that of the current context.
+            Self::HostBehindLegacy => {
+                let current = world.lane(world.second, Blocks::Legacy);
+                (Some(current), with(default))
+            }
             Self::Same => (Some(producer), with(number(producer))),
             Self::Host => (None, plain),
             Self::Immediate => (None, with(number(other))),
-            Self::Unordered => (Some(other), with(Some(-1))),
+            Self::Unordered | Self::UnorderedOnHost => (Some(other), with(Some(-1))),
             Self::CopyToHost => {
                 let dl_device = Some(Device::CPU);
                 (None, ExportRequest { dl_device, ..plain })
@@ -188,6 +200,9 @@ fn play(world: &World, way: Way, failure: Option<Failure>) -> Option<()> {
         Ok(tensor) => {
             let read = reader.filter(|_| way != Way::Unordered);
             let address = tensor.view().as_ptr().expose_provenance();
+            if way == Way::UnorderedOnHost {
+                world.order(producer, reader.expect("it has a stream"));
+            }
             match read {
                 Some(lane) => world.read(lane, address),
                 None if way != Way::Immediate && way != Way::Unordered => {
@@ -352,8 +367,6 @@ fn every_call_fails_in_turn() {
         "cuUserObjectRelease",
         "cuDeviceGet",
         "cuDevicePrimaryCtxGetState",
-        "cuStreamCreate",
-        "cuStreamDestroy_v2",
         "cuDevicePrimaryCtxRetain",
         "cuStreamGetCtx",
         "cuGetErrorName",

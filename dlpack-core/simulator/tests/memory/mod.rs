@@ -293,9 +293,9 @@ impl Drop for Owner {
         let Self {
             driver, address, ..
         } = *self;
-        // Like cudarc, it leaves its own context current.
-        let mut outcome = twice(|| try_enter(driver, self.freed_on.place));
+        let mut outcome = Ok(());
         if self.kind.is_on_host() {
+            // Any context will do, so it makes none current.
             if let Some(event) = self.written {
                 outcome = outcome.and(twice(|| driver.synchronize_event(event)));
             }
@@ -307,6 +307,8 @@ impl Drop for Owner {
             });
             outcome = outcome.and(freed);
         } else {
+            // Like cudarc, it leaves its own context current.
+            outcome = outcome.and(twice(|| try_enter(driver, self.freed_on.place)));
             outcome = outcome.and(twice(|| driver.free_async(address, self.freed_on.handle)));
         }
         if let Err(code) = outcome {

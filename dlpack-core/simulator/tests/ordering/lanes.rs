@@ -3,7 +3,7 @@
 use dlpack_core::StreamHandle;
 
 use crate::cells::{Ask, Captures, Cell, Current, Producer};
-use crate::memory::{Blocks, Lane, World};
+use crate::memory::{Blocks, Kind, Lane, World};
 use crate::simulator::Api;
 
 /// The streams of a case.
@@ -115,16 +115,18 @@ impl Lanes {
 impl Cell {
     /// The context or device of the export.
     pub(crate) fn home(&self, world: &World) -> usize {
-        self.current.home(world)
+        self.current.home(world, self.kind)
     }
 }
 
 impl Current {
-    /// The context to which the numbers of default streams refer, on the first device.
-    pub(crate) fn home(self, world: &World) -> usize {
+    /// The context to which the numbers of default streams refer, for memory of this kind on the first device. Memory that the
+    /// host reads is on no device.
+    pub(crate) fn home(self, world: &World, kind: Kind) -> usize {
         match self {
             Self::Other => world.other,
             Self::Green => world.green,
+            Self::Second if kind.is_on_host() => world.second,
             Self::First | Self::Nothing | Self::Second => world.first,
         }
     }

@@ -24,6 +24,7 @@ mod memory;
 mod oracle;
 mod processes;
 mod run;
+mod second_device;
 #[path = "../simulator/mod.rs"]
 mod simulator;
 mod sweeps;

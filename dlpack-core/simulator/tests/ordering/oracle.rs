@@ -161,7 +161,11 @@ impl Rules<'_> {
         };
         let places = match self.cell.producer {
             Producer::Unsaid | Producer::Default | Producer::One | Producer::PerThread => {
-                vec![self.world.first, current.home(self.world)]
+                let home = current.home(self.world, self.cell.kind);
+                match self.cell.kind.is_on_host() {
+                    true => vec![home],
+                    false => vec![self.world.first, home],
+                }
             }
             _ => vec![own.place],
         };
@@ -191,7 +195,7 @@ impl Rules<'_> {
 
     /// Whether the context is certain to live when the tensor is dropped.
     fn is_known(&self, place: usize) -> bool {
-        let dropping = self.cell.dropping.home(self.world);
+        let dropping = self.cell.dropping.home(self.world, self.cell.kind);
         let current = self.cell.drops != Drops::Elsewhere && dropping == place;
         let own = self.cell.producer;
         let owned = place == self.world.other
@@ -199,7 +203,7 @@ impl Rules<'_> {
                 own,
                 Producer::OtherDefault | Producer::OtherStream | Producer::OtherStreamSaid
             );
-        place == self.world.first || current || owned
+        [self.world.first, self.world.second].contains(&place) || current || owned
     }
 
     /// Whether a tensor that is freed without waiting is freed too early. `elsewhere`: on another thread.
@@ -257,8 +261,10 @@ impl Rules<'_> {
             }
             Release::Stream | Release::All => {
                 let beside = reader.is_some_and(|lane| lane.place == self.world.other);
-                // The order with a context that may be destroyed is made by an event of the primary context.
-                let passed_on = beside && by_event;
+                // The order with a context that may be destroyed is made by an event of the primary context, and that with all
+                // devices by one event for all.
+                let everywhere = on_host && self.release() == Release::All;
+                let passed_on = (beside || everywhere) && by_event;
                 ["ignore-ctx-record", "ignore-query"].contains(&call) || passed_on
             }
         };

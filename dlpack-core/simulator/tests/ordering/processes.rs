@@ -13,6 +13,7 @@ use dlpack_core::{DLPack, Descriptor, Device, Error, Loan, Parts};
 use crate::collector;
 use crate::forks;
 use crate::memory::{BYTES, Blocks, Log, Owner, World};
+use crate::second_device;
 use crate::simulator::{Api, BOTH, EVENTS, RELAXED};
 use crate::tensors::{assert_over, device_memory, number, request_on, written};
 use crate::torch::from_dlpack;
@@ -56,6 +57,7 @@ fn run_case_in_child_process() {
         Ok("graph") => collector::after_a_graph(),
         Ok("blocking") => collector::many_owners_after_a_blocking_capture(),
         Ok("lasting") => collector::of_a_context_whose_stream_is_named(),
+        Ok("second-device") => second_device::host_memory(),
         Ok("gone") => collector::owners_of_contexts_that_may_be_gone(),
         _ => {}
     }
@@ -81,6 +83,11 @@ fn an_export_does_not_retry_contexts_that_cannot_be_recorded() {
 #[test]
 fn an_export_records_a_context_after_one_of_its_streams() {
     process("lasting");
+}
+
+#[test]
+fn memory_of_the_host_creates_no_context_of_a_device_that_is_not_used() {
+    process("second-device");
 }
 
 /// The thread sleeps between the owners, and notices each.

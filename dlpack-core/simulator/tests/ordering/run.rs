@@ -95,7 +95,8 @@ impl Current {
             (Self::Second, _) => world.second,
             (Self::Nothing, Api::Cuda) => 0,
             (Self::First | Self::Nothing, _) => world.first,
-            (Self::Other | Self::Green, _) => self.home(world),
+            (Self::Other, _) => world.other,
+            (Self::Green, _) => world.green,
         });
     }
 }

@@ -55,6 +55,14 @@ impl Driver {
         answer(call!(name, (device => i32) -> i32))
     }
 
+    /// Whether a device has a primary context.
+    pub(crate) fn has_primary(self, device: i32) -> Answer<bool> {
+        let (mut flags, mut active) = (0, 0);
+        let name = self.name("cuDevicePrimaryCtxGetState", "");
+        let code = call!(name, (device => i32, &raw mut flags => *mut u32, &raw mut active => *mut i32) -> i32);
+        answer(code).map(|()| active != 0)
+    }
+
     /// Makes a context other than the primary one, and makes it current.
     pub(crate) fn create_context(self, device: i32) -> Answer<usize> {
         let mut context = 0;

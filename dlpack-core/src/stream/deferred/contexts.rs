@@ -71,6 +71,9 @@ pub(super) fn record_contexts(api: StreamApi) {
     wake_collector();
 }
 
+/// Marks the primary contexts of all devices. No context has this address.
+const ALL_CONTEXTS: usize = usize::MAX - 1;
+
 /// A context, and the event at the end of all its work; `None` if that is over.
 type RecordedContext = (usize, Option<Counted<Event>>);
 
@@ -92,11 +95,19 @@ impl DeferredOwner {
             }
             Release::AfterDefault(place) => place.to_record,
             Release::AfterStream(_, context) => context,
-            _ => session.primary_context()?.to_record,
+            _ if session.is_without_device() => ALL_CONTEXTS,
+            _ => session.home_context()?.to_record,
         };
         let found = known.iter().find(|(known, _)| *known == context);
         let event = match found {
             Some((_, event)) => event.clone(),
+            None if context == ALL_CONTEXTS => {
+                let event = record_end_of_contexts(&session)?;
+                if known.try_reserve(1).is_ok() {
+                    known.push((context, event.clone()));
+                }
+                event
+            }
             // A context that may be gone is recorded when it is current again, if it still exists.
             None if !self.is_context_certain(&session, context)? => {
                 return capture_error("a context may be gone");
@@ -121,6 +132,24 @@ impl DeferredOwner {
         Ok(session.is_context_alive(context)
             || self.enter_own_context(session)?.0.to_enter == context)
     }
+}
+
+/// The event at the end of all work of the primary contexts of all devices; `None` if that is over.
+#[inline(never)]
+fn record_end_of_contexts(session: &DriverSession) -> Result<Option<Counted<Event>>, Error> {
+    let mut joined: Option<Counted<Event>> = None;
+    for device in 0..session.driver.count_devices()? {
+        let Some(context) = session.driver.find_existing_context(device)? else {
+            continue;
+        };
+        if let Some(event) = record_end_of_context(session, context)? {
+            joined = Some(match joined {
+                Some(earlier) => session.join_events([&earlier, &event])?,
+                None => event,
+            });
+        }
+    }
+    Ok(joined)
 }
 
 /// The event at the end of all work of a context; `None` if that is over.
