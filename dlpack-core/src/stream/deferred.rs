@@ -10,8 +10,9 @@
 //! | an unknown stream (-1), or one that is not named again | on the whole context, by [`collect`], or when too many owners wait |
 //!
 //! An ordered export that involves no capture records what it can, which blocks no thread. When 64 more owners, or
-//! 256 MB more memory, wait for no event, it records their contexts too. That would break a capture on any stream of the
-//! context, so a process in which a capture was seen leaves it to [`collect`]. A driver that cannot record contexts (CUDA before
+//! 256 MB more memory, wait for no event, it records their contexts too. That breaks a capture on any stream of the
+//! context, so a process in which a capture was seen leaves it to [`collect`]. A capture in which no export took part was not seen:
+//! it is broken once, and then counts as seen. A driver that cannot record contexts (CUDA before
 //! 12.5, HIP) makes the host wait for the device instead.
 //!
 //! An export neither queries events nor drops owners, as an owner's `Drop` may need a lock that the exporting thread holds. The

@@ -3,7 +3,7 @@
 
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicBool, Ordering};
-use core::{cell::Cell, ptr};
+use core::{cell::Cell, ops::RangeInclusive, ptr};
 use std::sync::OnceLock;
 
 use crate::stream::driver::{Driver, Handle};
@@ -18,6 +18,8 @@ const NOT_CAPTURING: c_int = 0;
 /// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`, `hipErrorStreamCaptureImplicit`: a default stream was queried while a stream
 /// that it would wait for captures.
 const CAPTURE_IMPLICIT: c_int = 906;
+/// The codes of `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` and the other errors of captures, and those of HIP.
+const CAPTURE_ERRORS: RangeInclusive<c_int> = 900..=908;
 /// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: such a stream and the default stream do not wait for each other.
 pub(super) const NON_BLOCKING: c_uint = 1;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
@@ -99,6 +101,14 @@ static CAPTURES: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn captures_are_known() -> bool {
     CAPTURES.load(Ordering::Relaxed)
+}
+
+/// Remembers that a capture was seen, if the driver refused a call for one.
+fn note_capture<T>(outcome: Result<T, Error>) -> Result<T, Error> {
+    if matches!(&outcome, Err(Error::DriverFailed { code, .. }) if CAPTURE_ERRORS.contains(code)) {
+        CAPTURES.store(true, Ordering::Relaxed);
+    }
+    outcome
 }
 
 /// Returns the error that a capture prevents the call.
@@ -238,7 +248,7 @@ impl DriverSession {
         if code == NOT_SUPPORTED {
             return Ok(false);
         }
-        let recorded = self.driver.check_code("cuCtxRecordEvent", code);
+        let recorded = note_capture(self.driver.check_code("cuCtxRecordEvent", code));
         event.reusable_in = event.reusable_in.filter(|_| recorded.is_ok());
         recorded.map(|()| true)
     }
@@ -268,7 +278,7 @@ impl DriverSession {
     /// Blocks the host until all work of the current context is done.
     pub(crate) fn block_on_context(&self) -> Result<(), Error> {
         // SAFETY: the call has no arguments and no preconditions.
-        self.run_blocking(|| unsafe { self.driver.synchronize() })
+        note_capture(self.run_blocking(|| unsafe { self.driver.synchronize() }))
     }
 
     /// Copies from the device to the host in stream order. The host may have to wait.

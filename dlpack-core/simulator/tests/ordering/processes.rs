@@ -57,6 +57,8 @@ fn run_case_in_child_process() {
         Ok("graph") => collector::after_a_graph(),
         Ok("blocking") => collector::many_owners_after_a_blocking_capture(),
         Ok("lasting") => collector::of_a_context_whose_stream_is_named(),
+        Ok("unseen-cuda") => an_unseen_capture(Api::Cuda),
+        Ok("unseen-hip") => an_unseen_capture(Api::Hip),
         Ok("second-device") => second_device::host_memory(),
         Ok("gone") => collector::owners_of_contexts_that_may_be_gone(),
         _ => {}
@@ -234,6 +236,56 @@ fn many_owners_after_a_capture(api: Api) {
     assert_eq!(freed(&logs), 70);
     world.driver.destroy_graph(graph).unwrap();
     assert_over(&world, &graph_log);
+}
+
+#[test]
+fn an_unseen_capture_is_broken_once() {
+    for case in ["unseen-cuda", "unseen-hip"] {
+        process(case);
+    }
+}
+
+/// Another library captures, and no export takes part. Core cannot ask for that: the first export that records whole contexts
+/// makes one attempt, which breaks the capture. From then on no export makes another.
+fn an_unseen_capture(api: Api) {
+    let world = World::new(api);
+    let [producer, consumer] = [(); 2].map(|()| world.lane(world.first, Blocks::No));
+    // Its context is tried before that of unknown streams.
+    let [pool, beside] = [(); 2].map(|()| world.lane(world.second, Blocks::No));
+    let mut logs = Vec::new();
+    let mut attempts = Vec::new();
+    for _ in 0..2 {
+        let begun = world.within(world.second, |driver| {
+            driver.begin_capture(pool.handle, RELAXED)
+        });
+        assert_eq!(begun, Ok(()));
+        for turn in 0..70 {
+            let number = if turn == 0 { number(beside) } else { Some(-1) };
+            let (owner, log) = written(&world, device_memory(api), producer);
+            drop(owner.into_dlpack_with(&request_on(number)).unwrap());
+            logs.push(log);
+        }
+        world.sim.forget_calls();
+        let (owner, log) = written(&world, device_memory(api), producer);
+        let tensor = owner.into_dlpack_with(&request_on(number(consumer)));
+        drop(tensor.unwrap());
+        logs.push(log);
+        let calls = world.sim.call_names();
+        let names = ["cuCtxRecordEvent", "hipDeviceSynchronize"];
+        let records = calls.iter().filter(|name| names.contains(&name.as_str()));
+        attempts.push(records.count());
+        // Nor does a later one look at the owners.
+        let looked = calls.iter().any(|name| name.contains("ThreadExchange"));
+        assert_eq!(looked, attempts.len() == 1);
+        match world.within(world.second, |driver| driver.end_capture(pool.handle)) {
+            Ok(graph) => world.driver.destroy_graph(graph).unwrap(),
+            Err(code) => assert_eq!((code, attempts.len()), (901, 1)),
+        }
+    }
+    assert_eq!(attempts, [1, 0]);
+    collect();
+    collect();
+    logs.iter().for_each(|log| assert_over(&world, log));
 }
 
 /// Unordered requests after a capture leave owners whose streams cannot be queried. Their number is limited, and the error says

@@ -1,6 +1,7 @@
 //! Owners of which no event is known: records the end of all work of their contexts.
 //!
-//! That would break a capture on any stream of such a context. So an export does it only while no capture was ever seen.
+//! That breaks a capture on any stream of such a context. So an export does it only while no capture was ever seen. The driver
+//! cannot be asked whether any stream of a context captures: the capture that no export has seen is broken, and seen by that.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +22,14 @@ const MUCH: usize = 1 << 28;
 /// The value of [`OPEN`] after the contexts were last recorded. The owners that were left cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// [`record_contexts`], since the first owner was deferred. So code that defers no owner, such as an import that waits for its
+/// [`record_uncaptured_contexts`], since the first owner was deferred. So code that defers no owner, such as an import that waits for its
 /// producer, does not link it.
 static RECORD_CONTEXTS: OnceLock<fn(StreamApi)> = OnceLock::new();
 
 /// Called before an owner is deferred.
 pub(super) fn prepare_limit() {
     // Each call sets the same function.
-    let _ = RECORD_CONTEXTS.set(record_contexts);
+    let _ = RECORD_CONTEXTS.set(record_uncaptured_contexts);
 }
 
 /// Limits the number of owners without an event. Called by exports that involve no capture.
@@ -52,8 +53,17 @@ pub(crate) fn limit_open_owners(api: StreamApi) {
 }
 
 /// Records the contexts of owners without an event; if the driver cannot do that, the host waits for the contexts.
-#[inline(never)]
 pub(super) fn record_contexts(api: StreamApi) {
+    record_contexts_while(|| true, api);
+}
+
+/// Records contexts until the driver refuses one for a capture.
+fn record_uncaptured_contexts(api: StreamApi) {
+    record_contexts_while(|| !captures_are_known(), api);
+}
+
+#[inline(never)]
+fn record_contexts_while(is_allowed: fn() -> bool, api: StreamApi) {
     let groups = lock_lists().take_all_open(api);
     let owners = || groups.iter().flat_map(|(_, owners)| owners);
     let session = open_session(api, owners());
@@ -61,6 +71,7 @@ pub(super) fn record_contexts(api: StreamApi) {
     for mut one in groups.into_iter().flat_map(|(_, owners)| owners) {
         let recorded = session
             .as_ref()
+            .filter(|_| is_allowed())
             .map(|session| one.record_context_end(session, &mut known));
         match recorded {
             Some(Ok(Some(event))) => lock_lists().add_recorded(&event, one),
@@ -74,8 +85,8 @@ pub(super) fn record_contexts(api: StreamApi) {
 /// Marks the primary contexts of all devices. No context has this address.
 const ALL_CONTEXTS: usize = usize::MAX - 1;
 
-/// A context, and the event at the end of all its work; `None` if that is over.
-type RecordedContext = (usize, Option<Counted<Event>>);
+/// A context, and the event at the end of all its work: `None` if that is over, an error if the context cannot be recorded now.
+type RecordedContext = (usize, Result<Option<Counted<Event>>, ()>);
 
 impl DeferredOwner {
     /// The event at the end of the context's work; `None` if the owner needs no such event any more.
@@ -100,24 +111,25 @@ impl DeferredOwner {
         };
         let found = known.iter().find(|(known, _)| *known == context);
         let event = match found {
-            Some((_, event)) => event.clone(),
-            None if context == ALL_CONTEXTS => {
-                let event = record_end_of_contexts(&session)?;
-                if known.try_reserve(1).is_ok() {
-                    known.push((context, event.clone()));
-                }
-                event
-            }
+            Some((_, Ok(event))) => event.clone(),
+            Some((_, Err(()))) => return capture_error("a context could not be recorded"),
             // A context that may be gone is recorded when it is current again, if it still exists.
-            None if !self.is_context_certain(&session, context)? => {
+            None if context != ALL_CONTEXTS && !self.is_context_certain(&session, context)? => {
                 return capture_error("a context may be gone");
             }
             None => {
-                let event = record_end_of_context(&session, context)?;
+                let recorded = match context {
+                    ALL_CONTEXTS => record_end_of_contexts(&session),
+                    context => record_end_of_context(&session, context),
+                };
                 if known.try_reserve(1).is_ok() {
-                    known.push((context, event.clone()));
+                    let outcome = match &recorded {
+                        Ok(event) => Ok(event.clone()),
+                        Err(_) => Err(()),
+                    };
+                    known.push((context, outcome));
                 }
-                event
+                recorded?
             }
         };
         if event.is_none() {
