@@ -42,7 +42,7 @@ use ::cudarc::driver::{
 
 use crate::array::{Array, Rank};
 use crate::element::{AnyBits, Plain};
-use crate::features::cudarc::with_restored_context;
+use crate::features::cudarc::{is_capturing, waits_for_events, with_restored_context};
 use crate::layout::Dims;
 use crate::request::Consumer;
 use crate::stream::driver::cuda_error;
@@ -81,12 +81,20 @@ struct DeviceArray<T, L> {
     device: Device,
     /// The stream on which the producer uses the memory, if it is known.
     producer: Option<Queue>,
-    /// The slice that was lent to `cudarc`. It must not be dropped, because its drop would free the memory.
-    lent: Option<ManuallyDrop<CudaSlice<T>>>,
+    /// The slice that was lent to `cudarc`.
+    lent: Option<LentSlice<T>>,
     /// Whether work of this view could not be ordered before the producer's next work.
     unordered: bool,
     /// `Some` until the drop, which takes it out to release it later.
     tensor: Option<Managed>,
+}
+
+/// A slice that was lent to `cudarc`.
+struct LentSlice<T> {
+    /// It must not be dropped, because its drop would free the memory.
+    slice: ManuallyDrop<CudaSlice<T>>,
+    /// Whether its stream captured when it was lent, so that its events are of that capture. Not queried if it has none.
+    in_capture: bool,
 }
 
 impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
@@ -128,13 +136,11 @@ impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
         self.order_consumer(stream.context(), before, Consumer::working_on(queue))?;
         let lent = with_restored_context(stream.context(), || self.wrap_slice(stream));
         let lent = lent.and_then(|lent| lent).map_err(driver_error)?;
-        Ok(self.lent.insert(lent))
+        Ok(&mut self.lent.insert(lent).slice)
     }
 
-    fn wrap_slice(
-        &self,
-        stream: &Arc<CudaStream>,
-    ) -> Result<ManuallyDrop<CudaSlice<T>>, DriverError> {
+    fn wrap_slice(&self, stream: &Arc<CudaStream>) -> Result<LentSlice<T>, DriverError> {
+        let in_capture = waits_for_events(stream.context()) && is_capturing(stream)?;
         let address = self.array.as_ptr().expose_provenance() as CUdeviceptr;
         // `upgrade_device_ptr` panics if it cannot create events. It has then created nothing that would free the memory.
         let made = catch_unwind(AssertUnwindSafe(|| {
@@ -143,10 +149,10 @@ impl<T: DeviceElement, L: Rank> DeviceArray<T, L> {
             // the memory.
             ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(address, self.len) })
         }));
-        let mut lent = made.map_err(|_| DriverError(CUresult::CUDA_ERROR_UNKNOWN))?;
+        let mut slice = made.map_err(|_| DriverError(CUresult::CUDA_ERROR_UNKNOWN))?;
         // Marks the slice as written on this stream, so that other `cudarc` streams wait for it.
-        drop(lent.device_ptr_mut(stream).1);
-        Ok(lent)
+        drop(slice.device_ptr_mut(stream).1);
+        Ok(LentSlice { slice, in_capture })
     }
 }
 
@@ -181,10 +187,17 @@ impl<T, L> DeviceArray<T, L> {
         };
         // Stays true if one of the calls below fails.
         let before = core::mem::replace(&mut self.unordered, true);
-        let stream = Arc::clone(lent.stream());
-        // This makes the stream wait for the other `cudarc` streams that used the slice.
-        with_restored_context(stream.context(), || ManuallyDrop::into_inner(lent).leak())
-            .map_err(driver_error)?;
+        let stream = Arc::clone(lent.slice.stream());
+        let ended = with_restored_context(stream.context(), || {
+            if waits_for_events(stream.context()) && !lent.in_capture && is_capturing(&stream)? {
+                // A wait for its events would break the capture, so they are neither waited for nor destroyed.
+                return Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+            }
+            // This makes the stream wait for the other `cudarc` streams that used the slice.
+            ManuallyDrop::into_inner(lent.slice).leak();
+            Ok(())
+        });
+        ended.and_then(|ended| ended).map_err(driver_error)?;
         let queue = stream.producer_stream().queue.on_any_thread();
         self.order_consumer(stream.context(), queue, self.next_consumer())?;
         self.unordered = before;

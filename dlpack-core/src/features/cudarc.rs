@@ -5,6 +5,9 @@
 //! is then ordered after it like any other consumer. We do not record the read event. There is only one for all readers,
 //! so a consumer's read would replace a read of `cudarc`.
 //!
+//! If the stream captures, a wait for a writer from before the capture would break it. `cudarc` does not tell when the last writer
+//! was, so such an export is refused.
+//!
 //! Calls of `cudarc` also make its context current, and leave it so. A caller that exports a tensor does not expect that,
 //! so the previous context is restored.
 #![expect(unsafe_code, reason = "lends memory that the driver allocated")]
@@ -12,7 +15,7 @@
 use alloc::sync::Arc;
 use core::ptr::with_exposed_provenance_mut;
 
-use ::cudarc::driver::sys::CUdeviceptr;
+use ::cudarc::driver::sys::{CUdeviceptr, CUresult, CUstreamCaptureStatus};
 use ::cudarc::driver::{
     CudaContext, CudaSlice, CudaStream, CudaView, DevicePtr, DeviceSlice, DriverError, HostSlice,
     PinnedHostSlice, SyncOnDrop, UnifiedSlice, result,
@@ -77,21 +80,40 @@ impl SliceLocation {
     }
 }
 
-/// Gets the address of a slice, and makes `stream` wait for the last write to it.
+/// Gets the address of a slice, and makes `stream` wait for the last write to it. `waits`: whether there may be an event to wait
+/// for. If there may be one, the stream must not capture.
 fn locate_slice<'a>(
     stream: &'a Arc<CudaStream>,
+    waits: bool,
     locate: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
 ) -> Result<SliceLocation, DriverError> {
     let address = with_restored_context(stream.context(), || {
+        if waits && is_capturing(stream)? {
+            return Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+        }
         let (address, read) = locate(stream);
         // Dropping the guard would record the consumer's read in the one read event of the slice.
         core::mem::forget(read);
-        address
-    })?;
+        Ok(address)
+    })??;
     Ok(SliceLocation {
         address: usize::try_from(address).unwrap_or(0),
         stream: stream.producer_stream().queue,
     })
+}
+
+/// Whether `cudarc` makes streams wait for the events of slices of this context.
+pub(super) fn waits_for_events(context: &CudaContext) -> bool {
+    context.is_managing_stream_synchronization()
+}
+
+/// Whether a stream captures, or is a default stream that a capture blocks. Makes its context current.
+pub(super) fn is_capturing(stream: &CudaStream) -> Result<bool, DriverError> {
+    match stream.capture_status() {
+        Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
+        Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// Runs `body`, which calls `cudarc`, and restores the thread's current context afterwards.
@@ -152,7 +174,8 @@ impl<T: Element> Buffer for CudaSlice<T> {
     const FACTS: Facts = Facts::list::<T>().dynamic_device().writable_shared();
 
     fn lend(&self) -> Loan<'_> {
-        let found = locate_slice(self.stream(), |stream| self.device_ptr(stream));
+        let waits = waits_for_events(self.context());
+        let found = locate_slice(self.stream(), waits, |stream| self.device_ptr(stream));
         lend_device_memory::<T>(found, self.len(), self.context())
     }
 }
@@ -163,7 +186,8 @@ impl<T: AnyBits> Writable for CudaSlice<T> {}
 impl<'a, T: Element> From<CudaView<'a, T>> for Loan<'a> {
     fn from(view: CudaView<'a, T>) -> Self {
         let (stream, len) = (view.stream().clone(), view.len());
-        let found = locate_slice(&stream, |stream| {
+        let waits = waits_for_events(stream.context());
+        let found = locate_slice(&stream, waits, |stream| {
             // The address is that of the view. The guard must not record a read event, see `locate_slice`.
             let (address, read) = view.device_ptr(stream);
             core::mem::forget(read);
@@ -218,7 +242,7 @@ host_readable! {
 
 fn locate_unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
     let stream = DeviceSlice::stream(slice);
-    let found = locate_slice(stream, |stream| slice.device_ptr(stream));
+    let found = locate_slice(stream, true, |stream| slice.device_ptr(stream));
     split_location(found.map(|found| found.with_context(stream.context())))
 }
 
@@ -226,7 +250,7 @@ fn locate_unified<T: Element>(slice: &UnifiedSlice<T>) -> (*mut T, Queue) {
 /// Instead the per-thread default stream waits, which usually has no pending work.
 fn locate_pinned<T: Element>(slice: &PinnedHostSlice<T>) -> (*mut T, Queue) {
     let stream = slice.context().per_thread_stream();
-    let found = locate_slice(&stream, |stream| {
+    let found = locate_slice(&stream, true, |stream| {
         // SAFETY: only the address is used; consumers are ordered after the stream before they read.
         let (elements, read) = unsafe { slice.stream_synced_slice(stream) };
         core::mem::forget(read);

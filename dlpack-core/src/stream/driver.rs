@@ -13,6 +13,8 @@ use std::sync::OnceLock;
 use crate::stream::library::{CUDA, HIP, OpenLibrary, Symbol};
 use crate::stream::primary::PrimaryContexts;
 use crate::stream::process::remember_process;
+#[cfg(feature = "cudarc")]
+use crate::stream::session::remember_capture;
 use crate::stream::session::{NON_BLOCKING, NOT_SUPPORTED, run_in_hook};
 use crate::{Device, Error, device::StreamApi, error::check_memory, error::text};
 
@@ -203,9 +205,18 @@ pub(super) enum ApiCalls {
     ),
 }
 
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`.
+#[cfg(feature = "cudarc")]
+const CAPTURE_UNSUPPORTED: c_int = 900;
+
 /// The error for a CUDA failure that another crate reports.
 #[cfg(feature = "cudarc")]
 pub(crate) fn cuda_error(call: &str, code: c_int) -> Error {
+    if code == CAPTURE_UNSUPPORTED {
+        remember_capture();
+        let what = "a wait for earlier work would break the capture of a `cudarc` stream";
+        return Error::Capturing { what };
+    }
     match find_driver(StreamApi::Cuda) {
         Ok(driver) => driver.error_from_code(call, code),
         Err(error) => error,

@@ -99,6 +99,11 @@ pub(crate) enum Capture {
 /// Whether a capture was ever seen in this process. If so, a capture that core cannot see may be active at any time.
 static CAPTURES: AtomicBool = AtomicBool::new(false);
 
+/// Remembers that a capture was seen.
+pub(super) fn remember_capture() {
+    CAPTURES.store(true, Ordering::Relaxed);
+}
+
 pub(crate) fn captures_are_known() -> bool {
     CAPTURES.load(Ordering::Relaxed)
 }
@@ -106,7 +111,7 @@ pub(crate) fn captures_are_known() -> bool {
 /// Remembers that a capture was seen, if the driver refused a call for one.
 fn note_capture<T>(outcome: Result<T, Error>) -> Result<T, Error> {
     if matches!(&outcome, Err(Error::DriverFailed { code, .. }) if CAPTURE_ERRORS.contains(code)) {
-        CAPTURES.store(true, Ordering::Relaxed);
+        remember_capture();
     }
     outcome
 }
@@ -168,14 +173,14 @@ impl DriverSession {
                 .stream_status(handle_of(stream), &raw mut status)
         };
         if matches!(outcome, Err(Error::DriverFailed { code, .. }) if code == CAPTURE_IMPLICIT) {
-            CAPTURES.store(true, Ordering::Relaxed);
+            remember_capture();
             return Ok(Capture::Blocked);
         }
         outcome?;
         if status == NOT_CAPTURING {
             return Ok(Capture::No);
         }
-        CAPTURES.store(true, Ordering::Relaxed);
+        remember_capture();
         let mut id = 0;
         // SAFETY: the stream lives, and `status` and `id` are valid for writing.
         unsafe { (self.driver).stream_capture(handle_of(stream), &raw mut status, &raw mut id) }?;

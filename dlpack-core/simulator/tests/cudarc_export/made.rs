@@ -76,6 +76,17 @@ impl Made {
         }
     }
 
+    /// A stream whose capture forbids the stream of the data to wait: that stream itself, or for a default stream a blocking one.
+    pub(crate) fn stream_to_capture(&self) -> usize {
+        let stream = match self {
+            Self::Slice(slice) => slice.stream(),
+            Self::View(tail) => tail.slice.stream(),
+            Self::Unified(_) => return cuda().blocking(),
+            Self::Pinned(_) => return PER_THREAD,
+        };
+        stream.cu_stream().expose_provenance()
+    }
+
     pub(crate) fn describe(&self) -> Result<(), Error> {
         match self {
             Self::Slice(slice) => slice.describe().map(drop),

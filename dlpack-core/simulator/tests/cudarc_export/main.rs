@@ -285,6 +285,53 @@ fn a_graph_keeps_a_slice() {
     sim.assert_clean();
 }
 
+/// Another stream of cudarc wrote the data before the capture. cudarc would wait for that in the capture, and break it.
+#[test]
+fn an_export_of_data_whose_stream_captures_is_refused_without_effect() {
+    for what in [What::Slice, What::View, What::Unified, What::Pinned] {
+        let sim = Sim::new(2);
+        let contexts = contexts(&sim);
+        let made = what.make(&sim, &contexts[0]);
+        contexts[0].bind_to_thread().unwrap();
+        let own = made.stream_to_capture();
+        cuda().begin_capture(own, RELAXED).unwrap();
+        contexts[1].bind_to_thread().unwrap();
+        let refused = made.describe().expect_err("its stream captures");
+        assert!(matches!(refused, Error::Capturing { .. }), "{refused}");
+        assert_eq!(sim.current_context(), raw(&contexts[1]));
+        contexts[0].bind_to_thread().unwrap();
+        let graph = cuda().end_capture(own).expect("the capture is whole");
+        cuda().destroy_graph(graph).unwrap();
+        contexts[0].check_err().unwrap();
+        drop(made);
+        sim.assert_clean();
+    }
+}
+
+/// Without events of cudarc there is nothing to wait for.
+#[test]
+fn data_without_events_is_exported_in_its_own_capture() {
+    let sim = Sim::new(2);
+    let contexts = contexts(&sim);
+    // SAFETY: all work is on one stream.
+    unsafe { contexts[0].disable_event_tracking() };
+    let stream = contexts[0].new_stream().unwrap();
+    let slice = stream.clone_htod(&[1_u32; LENGTH]).unwrap();
+    let handle = stream.cu_stream().expose_provenance();
+    cuda().begin_capture(handle, RELAXED).unwrap();
+    let tensor = slice.into_dlpack_with(&request_on(i64::try_from(handle).ok()));
+    let tensor = tensor.unwrap();
+    let address = tensor.view().as_ptr().expose_provenance();
+    cuda().read(handle, address, BYTES);
+    drop(tensor);
+    let graph = cuda().end_capture(handle).expect("the capture is whole");
+    assert_eq!(sim.live(ALLOCATIONS), 1, "the graph keeps it");
+    cuda().destroy_graph(graph).unwrap();
+    release();
+    assert_eq!(sim.live(ALLOCATIONS), 0);
+    sim.assert_clean();
+}
+
 fn release() {
     // SAFETY: the graphs are destroyed.
     unsafe { dlpack_core::stream::release_captured() };

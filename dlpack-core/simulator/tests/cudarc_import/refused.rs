@@ -179,3 +179,26 @@ fn a_tensor_of_an_unknown_stream_is_kept_while_its_last_use_is_captured() {
     torch.end();
     sim.assert_clean();
 }
+
+/// The events of the view were recorded before the capture. A wait for them would break it, so the tensor is kept instead.
+#[test]
+fn a_view_that_is_dropped_in_a_later_capture_of_its_stream_does_not_break_it() {
+    let sim = Sim::new(1);
+    let context = CudaContext::new(0).unwrap();
+    let ours = context.new_stream().unwrap();
+    sim.cuda();
+    let stream = cuda().non_blocking();
+    let torch = Torch::new(stream);
+    let tensor = torch.tensor();
+    let mut view = NumbersMut::new(tensor).unwrap().with_stream(handle(stream));
+    kernel(&ours, &mut view.on(&ours).unwrap());
+    let capturing = ours.cu_stream().addr();
+    cuda().begin_capture(capturing, RELAXED).unwrap();
+    drop(view);
+    assert!(!torch.is_free());
+    let graph = cuda().end_capture(capturing).expect("the capture is whole");
+    cuda().destroy_graph(graph).unwrap();
+    dlpack_core::stream::collect();
+    torch.end();
+    sim.assert_clean();
+}
