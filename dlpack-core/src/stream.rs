@@ -148,7 +148,8 @@ impl StreamHandle {
     /// context that is current at the export. If no context is current, or one of another device, they mean
     /// those of the device's primary context. Pinned and managed memory belongs to no device: for it, they always mean
     /// those of the current context or, in HIP, of the current device. If no context is current, they mean those of the first
-    /// device that has a primary context.
+    /// device that has a primary context. Where another context of the device may be current when the data is freed, the owner makes
+    /// its own context current, or the stream has [`in_context`](Self::in_context).
     #[must_use]
     pub const unsafe fn from_raw(handle: usize) -> Self {
         Self(Queue::new(handle))

@@ -101,6 +101,16 @@ impl DriverSession {
         })
     }
 
+    /// The [`default_stream_context`](Self::default_stream_context), without a further call in most programs. `None` if it is a
+    /// primary context that core has not used.
+    pub(crate) fn find_default_context(&self) -> Result<Option<StreamContext>, Error> {
+        if self.callers == 0 || self.driver.retains_context(self.callers) {
+            let primary = self.driver.primaries.find_context(self.device.device_id);
+            return Ok(primary.map(StreamContext::from_context));
+        }
+        self.default_stream_context().map(Some)
+    }
+
     /// Makes the context of a stream current, and queries whether the stream captures.
     pub(crate) fn enter_stream_context(
         &self,

@@ -46,8 +46,8 @@ pub(crate) fn order_streams(
         Release::Free
     };
     let both_default = consumer == Consumer::Legacy && consumer.works_on(producer);
-    if both_default && !host {
-        // The default stream cannot capture. An owner that frees on it knows its context.
+    if both_default && !host && api == StreamApi::Hip {
+        // The default stream cannot capture, and is that of the device.
         return Ok(own.into());
     }
 
@@ -61,7 +61,11 @@ pub(crate) fn order_streams(
     let session = driver.begin_session(device)?;
     if both_default {
         // The current context, and with it the default stream, may be another one where this is dropped.
-        return Ok(Release::AfterDefault(session.query_context(producer)?).into());
+        let release = match host {
+            true => Release::AfterDefault(session.query_context(producer)?),
+            false => (session.find_default_context()?).map_or(own, Release::FreeIn),
+        };
+        return Ok(release.into());
     }
     if matches!(consumer, Consumer::Stream(_)) && consumer.works_on(producer) {
         // A stream of any context can be queried in any context.

@@ -16,6 +16,9 @@ use crate::{Device, Error, ReleasePolicy, memory::counted::Counted, request::Con
 pub(crate) enum Release {
     /// None: the order of the producer's stream suffices, or all reads are made by the host before the deleter.
     Free,
+    /// None: the order of the default stream of this context suffices. The owner may name that stream by its number alone, so this
+    /// context must be current at its drop.
+    FreeIn(StreamContext),
     /// The consumer's work is on the producer's stream, and the host uses the memory again afterwards.
     AfterOwn,
     /// The consumer's work is on the default stream of this context, or on a stream that this default stream waits for.
@@ -118,6 +121,15 @@ pub(super) fn decide_release(
         return Ok(ReleaseDecision::Free(session));
     }
     match pending.release {
+        Release::FreeIn(place) => {
+            let session = session(device)?;
+            if !session.is_context_alive(place.to_enter) {
+                return Ok(ReleaseDecision::Unknown);
+            }
+            session.enter_context(place.to_enter)?;
+            check_uncaptured(&session, own)?;
+            return Ok(ReleaseDecision::Free(session));
+        }
         // The answer for these needs no driver call.
         Release::AfterStream(..) | Release::AfterAll(_) | Release::Captured(_) => {
             return Ok(ReleaseDecision::Unknown);

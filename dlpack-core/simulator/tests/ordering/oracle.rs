@@ -2,7 +2,7 @@
 
 use crate::cells::{Abilities, Captures, Cell, Current, Drops, Producer};
 use crate::lanes::Lanes;
-use crate::memory::{Blocks, Lane, World};
+use crate::memory::{Blocks, Kind, Lane, World};
 use crate::simulator::Api;
 
 /// How the consumer is ordered after the producer.
@@ -25,6 +25,8 @@ pub(crate) enum Export {
 pub(crate) enum Release {
     /// Nothing, or only what the producer's stream orders itself.
     Free,
+    /// As `Free`, for an owner that frees on the default stream of this context.
+    FreeIn(usize),
     /// The work of the producer's stream, because the host reuses the memory.
     Own,
     /// The work for which the default stream of this context waits.
@@ -104,6 +106,8 @@ impl Rules<'_> {
             (Some(own), Some(reader)) if own == reader => match own.blocks {
                 // The numbers of both streams mean the default stream.
                 Blocks::Legacy if !names_context && self.cell.kind.is_on_host() => Export::Looked,
+                // CUDA is asked for the current context, whose default stream this is.
+                Blocks::Legacy if !names_context && self.cell.kind == Kind::Cuda => Export::Looked,
                 Blocks::Legacy if !names_context => Export::Silent,
                 Blocks::Legacy if self.is_blocked(own) => Export::Refused,
                 _ => Export::Looked,
@@ -139,6 +143,14 @@ impl Rules<'_> {
                 && self.cell.producer != Producer::OtherDefault =>
             {
                 Release::Default(reader.place)
+            }
+            // The number means this stream only in this context.
+            _ if self.is_same()
+                && reader.blocks == Blocks::Legacy
+                && self.cell.kind == Kind::Cuda
+                && self.cell.producer != Producer::OtherDefault =>
+            {
+                Release::FreeIn(reader.place)
             }
             // The dropping thread may be another one, whose stream of that number is another stream.
             _ if self.is_same() && reader.blocks != Blocks::PerThread => {
@@ -185,6 +197,10 @@ impl Rules<'_> {
             Release::Graphs => return Fate::KeptForGraphs,
             Release::Free => !busy,
             Release::Own => !busy && !slow,
+            Release::FreeIn(place) => {
+                let first = place == self.world.first;
+                (first || self.is_current(place)) && !self.is_legacy_blocked(place)
+            }
             Release::Default(place) => {
                 !busy && !slow && self.is_known(place) && !self.is_legacy_blocked(place)
             }
@@ -193,10 +209,15 @@ impl Rules<'_> {
         if dropped { Fate::Dropped } else { Fate::Waits }
     }
 
+    /// Whether the context is current when the tensor is dropped.
+    fn is_current(&self, place: usize) -> bool {
+        let dropping = self.cell.dropping.home(self.world, self.cell.kind);
+        self.cell.drops != Drops::Elsewhere && dropping == place
+    }
+
     /// Whether the context is certain to live when the tensor is dropped.
     fn is_known(&self, place: usize) -> bool {
-        let dropping = self.cell.dropping.home(self.world, self.cell.kind);
-        let current = self.cell.drops != Drops::Elsewhere && dropping == place;
+        let current = self.is_current(place);
         let own = self.cell.producer;
         let owned = place == self.world.other
             && matches!(
@@ -243,7 +264,7 @@ impl Rules<'_> {
         let waited_for = reader.is_some_and(|reader| blocks_legacy(&reader));
         let nothing_to_see = !on_host && freed_behind;
         let release = match self.release() {
-            Release::Free | Release::Graphs => false,
+            Release::Free | Release::FreeIn(_) | Release::Graphs => false,
             Release::Default(_) if call == "ignore-legacy" => {
                 waited_for && (on_host || reader != Some(freed_on))
             }

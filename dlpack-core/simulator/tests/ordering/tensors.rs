@@ -385,6 +385,55 @@ fn an_owner_is_dropped_where_its_context_is_current() {
     }
 }
 
+/// An owner that frees on the default stream of the current context, whichever that is.
+struct Trusting(Owner);
+
+impl DLPack for Trusting {
+    fn describe(&self) -> Result<dlpack_core::Descriptor<'_>, Error> {
+        self.0.describe()
+    }
+}
+
+impl Drop for Trusting {
+    fn drop(&mut self) {
+        // The inner owner only counts the drop.
+        self.0.log.forget();
+        let freed = self.0.driver.free_async(self.0.address, 0);
+        assert_eq!(freed, Ok(()));
+    }
+}
+
+/// Another context may be current where the tensor is dropped than at its export. The owner is dropped in that of the export, and
+/// only where it is current if it may have been destroyed.
+#[test]
+fn an_owner_that_names_its_default_stream_by_number_is_freed_in_the_context_of_the_export() {
+    for (names_stream, stream) in [(true, None), (true, Some(1)), (false, None)] {
+        for exports_in in 0..2 {
+            for drops_in in 0..4 {
+                let world = World::new(Api::Cuda);
+                let places = [world.other, world.first, world.second, 0];
+                let exporting = places[exports_in];
+                let lane = world.lane(exporting, Blocks::Legacy);
+                let (mut owner, log) = written(&world, Kind::Cuda, lane);
+                owner.named_stream = owner.named_stream.filter(|_| names_stream);
+                let address = owner.address;
+                world.enter(exporting);
+                let tensor = Trusting(owner).into_dlpack_with(&request_on(stream));
+                let tensor = tensor.unwrap();
+                world.read(lane, address);
+                world.enter(places[drops_in]);
+                drop(tensor);
+                assert_eq!(world.current(), places[drops_in]);
+                let at_once = exporting == world.first || drops_in == exports_in;
+                assert_eq!(log.drops(), usize::from(at_once));
+                dlpack_core::stream::collect();
+                world.enter(exporting);
+                assert_over(&world, &log);
+            }
+        }
+    }
+}
+
 /// The default streams are those of the device of the memory, also on a thread whose current context belongs to another device
 /// and is not a primary one.
 #[test]

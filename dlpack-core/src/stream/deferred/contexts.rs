@@ -99,12 +99,12 @@ impl DeferredOwner {
         let session = outer.begin_nested(self.pending.origin.device)?;
         let context = match self.pending.release {
             // The default stream is recorded as soon as no capture prevents it.
-            Release::AfterDefault(place)
+            Release::AfterDefault(place) | Release::FreeIn(place)
                 if self.is_context_certain(&session, place.to_enter)? =>
             {
                 return Ok(None);
             }
-            Release::AfterDefault(place) => place.to_record,
+            Release::AfterDefault(place) | Release::FreeIn(place) => place.to_record,
             Release::AfterStream(_, context) => context,
             _ if session.is_without_device() => ALL_CONTEXTS,
             _ => session.home_context()?.to_record,
