@@ -42,6 +42,8 @@ codes! {
     INVALID_HANDLE = 400, c"CUDA_ERROR_INVALID_HANDLE", c"hipErrorInvalidHandle";
     /// A capture begins where one is, or ends where none is.
     ILLEGAL_STATE = 401, c"CUDA_ERROR_ILLEGAL_STATE", c"hipErrorIllegalState";
+    /// A query would lose what its results have no place for.
+    LOSSY_QUERY = 402, c"CUDA_ERROR_LOSSY_QUERY", c"hipErrorUnknown";
     NOT_READY = 600, c"CUDA_ERROR_NOT_READY", c"hipErrorNotReady";
     PEER_ALREADY = 704, c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"hipErrorPeerAccessAlreadyEnabled";
     PEER_NOT_ENABLED = 705, c"CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", c"hipErrorPeerAccessNotEnabled";

@@ -212,13 +212,17 @@ entries! { Cuda
     fn cuStreamGetCaptureInfo_v2(
         stream: StreamHandle, status: Out<i32>, id: Out<u64>, graph: Out<usize>, nodes: Out<usize>, count: Out<usize>
     ) |world, host, _label| {
-        world.capture_status(Cuda, host, stream.0).map(|(value, number)| {
+        world.capture_status(Cuda, host, stream.0).and_then(|(value, number)| {
             status.give(value);
             id.give(number);
             graph.give(world.captured_graph(number));
             let front = world.captured_front(Cuda, host, stream.0);
+            if world.is_switched("edge-data") && !nodes.is_null() && front != 0 {
+                return Err(Code::LOSSY_QUERY);
+            }
             nodes.give(front);
             count.give(usize::from(front != 0));
+            Ok(())
         })
     };
     fn cuStreamUpdateCaptureDependencies(stream: StreamHandle, nodes: usize, count: usize, flags: u32)

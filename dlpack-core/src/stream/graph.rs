@@ -63,23 +63,31 @@ impl DriverSession {
         }
     }
 
-    /// The graph that a stream captures, and the nodes that its next step depends on. The driver owns the list of nodes until
-    /// the stream is used again. `None` if the driver cannot tell.
-    fn captured_graph(&self, stream: usize) -> Result<Option<(Handle, *mut Handle, usize)>, Error> {
+    /// The graph that a stream captures. `None` if the driver cannot tell. `front`: a place for the nodes that the stream's next step
+    /// depends on; the driver owns their list until the stream is used again. The driver returns no such list if an edge has data,
+    /// as a programmatic dependency has: then only a query without `front` succeeds.
+    fn captured_graph(
+        &self,
+        stream: usize,
+        front: Option<&mut (*mut Handle, usize)>,
+    ) -> Result<Option<Handle>, Error> {
         let (mut status, mut id, mut graph) = (0, 0, ptr::null_mut());
-        let (mut nodes, mut count) = (ptr::null_mut::<Handle>(), 0);
-        // SAFETY: the stream lives, and all pointers are valid for writing the results.
+        let (nodes, count) = match front {
+            Some((nodes, count)) => (ptr::from_mut(nodes), ptr::from_mut(count)),
+            None => (ptr::null_mut(), ptr::null_mut()),
+        };
+        // SAFETY: the stream lives, and all pointers are valid for writing the results, except for the last two, which may be null.
         let known = unsafe {
             (self.driver).capture_graph(
                 handle_of(stream),
                 &raw mut status,
                 &raw mut id,
                 &raw mut graph,
-                (&raw mut nodes).cast(),
-                &raw mut count,
+                nodes.cast(),
+                count,
             )
         }?;
-        Ok((known && status == ACTIVE).then_some((graph, nodes, count)))
+        Ok((known && status == ACTIVE).then_some(graph))
     }
 
     /// Makes what a stream captures next depend on all that another stream has put into the same capture. An event would do
@@ -90,9 +98,12 @@ impl DriverSession {
         (there, reader): (StreamContext, usize),
     ) -> Result<(), Error> {
         self.enter_context(here.to_enter)?;
-        let Some((_, nodes, count)) = self.captured_graph(producer)? else {
+        let mut front = (ptr::null_mut(), 0);
+        let graph = self.captured_graph(producer, Some(&mut front))?;
+        let (nodes, count) = front;
+        if graph.is_none() {
             return capture_error("the driver cannot order two streams that capture");
-        };
+        }
         if count == 0 {
             return Ok(());
         }
@@ -107,7 +118,7 @@ impl DriverSession {
     /// Creates a reference count that the graph under capture on this stream shares.
     fn share_with_graph(&self, stream: usize) -> Result<Option<Counted>, Error> {
         let no_memory = |((), bytes)| Error::OutOfMemory { bytes };
-        let Some((graph, ..)) = self.captured_graph(stream)? else {
+        let Some(graph) = self.captured_graph(stream, None)? else {
             return Ok(None);
         };
         let hold = Counted::new(()).map_err(no_memory)?;

@@ -53,6 +53,30 @@ fn everywhere(body: impl Fn(&World, bool)) {
     }
 }
 
+/// A kernel with a programmatic dependency gives an edge of the graph data, for which `cuStreamGetCaptureInfo_v2` has no place.
+#[test]
+fn a_graph_whose_edges_have_data_releases_its_owner() {
+    for equal in [false, true] {
+        let world = World::new(Api::Cuda);
+        let stream = world.lane(world.first, Blocks::No);
+        let producer = match equal {
+            true => stream,
+            false => world.lane(world.first, Blocks::No),
+        };
+        let (owner, log) = written(&world, device_memory(Api::Cuda), producer);
+        let earlier = world.alloc(device_memory(Api::Cuda));
+        world.sim.switch("edge-data", true);
+        world.driver.begin_capture(stream.handle, GLOBAL).unwrap();
+        world.read(stream, earlier);
+        drop(export(&world, owner, stream));
+        let graph = world.driver.end_capture(stream.handle).unwrap();
+        assert_eq!((captured(), log.drops()), (1, 0));
+        world.driver.destroy_graph(graph).unwrap();
+        world.driver.free(earlier).unwrap();
+        assert_over(&world, &log);
+    }
+}
+
 /// Owners are released in any order of their list.
 #[test]
 fn a_destroyed_graph_releases_all_its_owners_in_any_order() {
