@@ -83,7 +83,10 @@ entries! { Hip
         world.end_capture(Hip, host, stream.0).map(|handle| graph.give(handle))
     };
     fn hipStreamGetDevice(stream: StreamHandle, device: Out<i32>) |world, host, _label| {
-        let id = world.stream(Hip, host, stream.0);
+        let id = match world.is_switched("no-stream-devices") {
+            true => Err(Code::NOT_SUPPORTED),
+            false => world.stream(Hip, host, stream.0),
+        };
         id.map(|id| {
             let (_, found) = world.device_of(world.streams[&id.0].context).unwrap_or((Hip, -1));
             device.give(found);

@@ -218,11 +218,14 @@ impl DriverSession {
             }
             (ApiCalls::Hip(calls, _), _) if stream.handle > PER_THREAD => {
                 let Some(device_of_stream) = calls.device_of_stream else {
-                    return self.home_context();
+                    return self.find_device_by_event(stream);
                 };
                 let mut device = -1;
                 // SAFETY: the stream lives, which the creator of its handle guarantees, and `device` is valid for writing.
                 let code = unsafe { device_of_stream(handle_of(stream.handle), &raw mut device) };
+                if code == NOT_SUPPORTED {
+                    return self.find_device_by_event(stream);
+                }
                 self.driver.check_code("hipStreamGetDevice", code)?;
                 Ok(StreamContext::from_context(
                     usize::try_from(device).unwrap_or(usize::MAX),
@@ -230,6 +233,25 @@ impl DriverSession {
             }
             _ => self.default_stream_context(),
         }
+    }
+
+    /// The device of a stream of HIP, where it cannot be queried: the device of the memory, if the stream accepts an event of that
+    /// device. HIP refuses the event of another device, and then the end of the stream's work could not be found.
+    fn find_device_by_event(&self, stream: Queue) -> Result<StreamContext, Error> {
+        let home = self.home_context()?;
+        // In a capture, the event would become a part of the graph.
+        if self.query_capture(stream.handle)? == Capture::No {
+            self.enter_context(home.to_enter)?;
+            let mut event = self.acquire_event()?;
+            match self.record_event(&mut event, stream.handle) {
+                Err(Error::DriverFailed { code, .. }) if code == INVALID_HANDLE => {
+                    let device = self.device;
+                    return Err(Error::ForeignStream { device });
+                }
+                recorded => recorded?,
+            }
+        }
+        Ok(home)
     }
 
     /// Records an event that happens when all work is done that is on a stream now. The stream must not capture. `place` is its

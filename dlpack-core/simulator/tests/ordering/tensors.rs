@@ -434,6 +434,37 @@ fn an_owner_that_names_its_default_stream_by_number_is_freed_in_the_context_of_t
     }
 }
 
+/// Without `hipStreamGetDevice`, a stream of another device than the memory's would be taken for one of that device, and its work
+/// would not be waited for.
+#[test]
+fn a_stream_of_another_device_is_refused_where_its_device_cannot_be_queried() {
+    for kind in [Kind::Rocm, Kind::RocmHost] {
+        for consumer_is_foreign in [true, false] {
+            let world = World::new(Api::Hip);
+            world.sim.switch("no-stream-devices", true);
+            let own = world.lane(world.first, Blocks::No);
+            let consumer = match consumer_is_foreign {
+                true => world.lane(world.second, Blocks::Yes),
+                false => world.lane(world.first, Blocks::No),
+            };
+            let (owner, log) = written(&world, kind, own);
+            let address = owner.address;
+            // A refusal orders nothing, and the owner of pinned memory frees it on the host.
+            assert_eq!(world.driver.synchronize_stream(own.handle), Ok(()));
+            let exported = owner.into_dlpack_with(&request_on(number(consumer)));
+            match (consumer_is_foreign, exported) {
+                (true, Err(Error::ForeignStream { device })) => assert_eq!(device, kind.device()),
+                (false, Ok(tensor)) => {
+                    world.read(consumer, address);
+                    drop(tensor);
+                }
+                (_, other) => panic!("{kind:?} {consumer_is_foreign}: {other:?}"),
+            }
+            assert_over(&world, &log);
+        }
+    }
+}
+
 /// The default streams are those of the device of the memory, also on a thread whose current context belongs to another device
 /// and is not a primary one.
 #[test]
