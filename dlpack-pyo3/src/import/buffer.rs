@@ -7,15 +7,14 @@
 use core::ffi::{CStr, c_char};
 use core::slice;
 
-use dlpack_core::binding::{Strided, keep_by_root_of, keep_strided};
+use dlpack_core::binding::{Strided, keep_strided};
 use dlpack_core::{DataType, Managed};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::types::{PyList, PyMemoryView};
-use pyo3::{intern, prelude::*, sync::PyOnceLock};
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyMemoryView};
 
 use crate::error::{Raised, bail, discard_error, raise_core_error};
 use crate::keepalive::{BufferKeepalive, attached};
-use crate::lender::{tensor_of_lender, was_lender_made};
+use crate::lender;
 
 /// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
@@ -33,7 +32,7 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
         Err(raised) => return none_or(py, raised),
     };
     Ok(Some(match object.cast_exact::<PyMemoryView>() {
-        Ok(view) => under_its_root(tensor, view)?,
+        Ok(view) => lender::keep_by_root(tensor, view)?,
         Err(_) => tensor,
     }))
 }
@@ -47,45 +46,6 @@ fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
     }
     discard_error(py, error);
     Ok(None)
-}
-
-/// Replaces the keepalive of a memoryview's tensor by that of our memory, if the memoryview shows memory of ours that keeps
-/// itself alive. Therefore repeated pickling does not build a chain of objects.
-fn under_its_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
-    if !was_lender_made(view.py()) {
-        return Ok(tensor);
-    }
-    let mut lender = exporter_of(view)?;
-    // The buffer of a pickle is backed by another memoryview. Real chains of them are shorter than this limit.
-    for _ in 0..8 {
-        let Ok(view) = lender.cast_exact::<PyMemoryView>() else {
-            break;
-        };
-        lender = exporter_of(view)?;
-    }
-    Ok(match tensor_of_lender(&lender) {
-        Some(keeper) => keep_by_root_of(tensor, keeper),
-        None => tensor,
-    })
-}
-
-/// The object that provides the memory of a memoryview. From Python 3.12 on, a wrapper stands before the result of a method
-/// `__buffer__`, and shows that result only to the garbage collector.
-fn exporter_of<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
-    let py = view.py();
-    let lender = view.getattr(intern!(py, "obj"))?;
-    // The version is compared last, because PyO3 parses it at each call.
-    if lender.get_type().name()? != "_buffer_wrapper" || py.version_info() < (3, 12) {
-        return Ok(lender);
-    }
-    let collector = py.import(intern!(py, "gc"))?;
-    let seen = collector.call_method1(intern!(py, "get_referents"), (&lender,))?;
-    for given in seen.cast::<PyList>()?.iter() {
-        if given.is_exact_instance_of::<PyMemoryView>() {
-            return Ok(given);
-        }
-    }
-    Ok(lender)
 }
 
 /// Describes the buffer of an object.

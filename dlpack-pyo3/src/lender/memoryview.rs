@@ -1,0 +1,43 @@
+//! Finds the lender behind a memoryview, so that an import of the memoryview keeps our memory alive, not a chain of objects.
+
+use dlpack_core::Managed;
+use dlpack_core::binding::keep_by_root_of;
+use pyo3::types::{PyList, PyMemoryView};
+use pyo3::{intern, prelude::*};
+
+use crate::lender::tensor_of_lender;
+
+/// Implements [`keep_by_root`](super::keep_by_root) once there are lenders.
+pub(super) fn keep_by_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
+    let mut lender = exporter_of(view)?;
+    // The buffer of a pickle is backed by another memoryview. Real chains of them are shorter than this limit.
+    for _ in 0..8 {
+        let Ok(view) = lender.cast_exact::<PyMemoryView>() else {
+            break;
+        };
+        lender = exporter_of(view)?;
+    }
+    Ok(match tensor_of_lender(&lender) {
+        Some(keeper) => keep_by_root_of(tensor, keeper),
+        None => tensor,
+    })
+}
+
+/// The object that provides the memory of a memoryview. From Python 3.12 on, a wrapper stands before the result of a method
+/// `__buffer__`, and shows that result only to the garbage collector.
+fn exporter_of<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
+    let py = view.py();
+    let lender = view.getattr(intern!(py, "obj"))?;
+    // The version is compared last, because PyO3 parses it at each call.
+    if lender.get_type().name()? != "_buffer_wrapper" || py.version_info() < (3, 12) {
+        return Ok(lender);
+    }
+    let collector = py.import(intern!(py, "gc"))?;
+    let seen = collector.call_method1(intern!(py, "get_referents"), (&lender,))?;
+    for given in seen.cast::<PyList>()?.iter() {
+        if given.is_exact_instance_of::<PyMemoryView>() {
+            return Ok(given);
+        }
+    }
+    Ok(lender)
+}
