@@ -48,3 +48,25 @@ fn the_host_waits_for_the_producer_of_an_import() {
     drop(tensor);
     assert_over(&world, &log);
 }
+
+/// Of a tensor without elements nothing is read, whatever address its producer gives it.
+#[test]
+#[expect(unsafe_code, reason = "takes over a struct of C")]
+fn the_host_does_not_wait_for_an_import_without_elements() {
+    let world = World::new(Api::Cuda);
+    let legacy = world.lane(world.first, Blocks::Legacy);
+    let (owner, log) = written(&world, Kind::CudaManaged, legacy);
+    let foreign = owner.into_dlpack().unwrap().into_raw();
+    // SAFETY: no other code has the struct yet.
+    let shape = unsafe { (*foreign.as_ptr()).dl_tensor.shape };
+    // SAFETY: the tensor has one axis.
+    unsafe { shape.write(0) };
+    // SAFETY: `into_raw` just returned the pointer, and this is its only use from now on.
+    let tensor = unsafe { Managed::from_raw(foreign) }.unwrap();
+    assert!(!tensor.view().as_ptr().is_null());
+    world.sim.forget_calls();
+    wait_for_producer(&tensor).unwrap();
+    assert_eq!(world.sim.calls(), [""; 0]);
+    drop(tensor);
+    assert_over(&world, &log);
+}
