@@ -62,6 +62,22 @@ def test_a_buffer(make, dtype, shape, strides, readonly):
     assert capi.references(thing) == held
 
 
+def test_a_class_with_the_name_of_the_wrapper_of_buffers():
+    """A tensor over the buffer of such an object keeps that object, not memory of ours which the object refers to."""
+
+    class _buffer_wrapper(bytearray):
+        __slots__ = ["other"]
+
+    thing = _buffer_wrapper(b"abcd")
+    thing.other = memoryview(p.Settings(4).state)
+    held = capi.references(thing)
+    tensor = p.take(memoryview(thing))
+    assert capi.references(thing) == held + 1
+    assert p.look(tensor)["bytes"] == b"abcd"
+    del tensor
+    assert capi.references(thing) == held
+
+
 @pytest.mark.parametrize("thread", [True, False])
 def test_buffers_kept_by_rust(thread):
     """CAP-13, CAP-28: Rust releases buffers without the GIL, on its own thread or on this one."""

@@ -33,8 +33,9 @@ static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 /// Finds a way to tell whether a thread is attached, and makes blocking waits detach from then on. Called before anything can
 /// be exported, and before our own waits.
 pub(crate) fn enable_detached_waits(py: Python<'_>) {
-    let answers = py.version_info() >= (3, 12);
-    STABLE_ABI_ANSWERS.store(STABLE_ABI && answers, Ordering::Relaxed);
+    // The version is read last, because PyO3 parses `sys.version` for it.
+    let answers = STABLE_ABI && py.version_info() >= (3, 12);
+    STABLE_ABI_ANSWERS.store(answers, Ordering::Relaxed);
     if STABLE_ABI && !answers && UNCHECKED_GET.load(Ordering::Relaxed).is_null() {
         // If the function is not found, waits do not detach.
         let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);

@@ -18,18 +18,19 @@ pub(super) fn keep_by_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> P
         lender = exporter_of(view)?;
     }
     Ok(match tensor_of_lender(&lender) {
+        // Checks that the lender's memory contains the tensor's items.
         Some(keeper) => keep_by_root_of(tensor, keeper),
         None => tensor,
     })
 }
 
 /// The object that provides the memory of a memoryview. From Python 3.12 on, a wrapper stands before the result of a method
-/// `__buffer__`, and shows that result only to the garbage collector.
+/// `__buffer__`, and shows that result only to the garbage collector. Its class is recognized by the name, which another class may
+/// have too; then the result may be an object that does not have the memory.
 fn exporter_of<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
     let py = view.py();
     let lender = view.getattr(intern!(py, "obj"))?;
-    // The version is compared last, because PyO3 parses it at each call.
-    if lender.get_type().name()? != "_buffer_wrapper" || py.version_info() < (3, 12) {
+    if lender.get_type().name()? != "_buffer_wrapper" {
         return Ok(lender);
     }
     let collector = py.import(intern!(py, "gc"))?;
