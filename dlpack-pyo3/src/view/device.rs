@@ -201,7 +201,7 @@ macro_rules! kinds {
                 element: T::TRAILING,
                 contiguous: true,
                 as_bytes: false,
-                convert: false,
+                convert: None,
                 promise: false,
                 cuda: true,
             };

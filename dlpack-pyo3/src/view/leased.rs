@@ -158,7 +158,11 @@ impl<V: HostView, O: Options> Leased<V, O> {
         element: AccessOf::<V>::TRAILING,
         contiguous: O::CONTIGUOUS,
         as_bytes: O::AS_BYTES,
-        convert: O::CONVERT,
+        convert: if O::CONVERT {
+            Some(Needs::convert_by_numpy)
+        } else {
+            None
+        },
         promise: O::PROMISE,
         cuda: false,
     };
@@ -225,17 +229,20 @@ impl<V: HostView, O: Options> Leased<V, O> {
         }
     }
 
-    /// The view of the array that an argument is converted to, after its own tensor was refused.
+    /// The view of the array that an argument is converted to, after its own tensor was refused. Without a conversion, the error.
     #[cold]
     fn from_converted(
         object: &Bound<'_, PyAny>,
         error: &Error,
         tensor: &Managed,
     ) -> PyResult<Self> {
-        let needs = &const { Self::NEEDS };
+        let (py, needs) = (object.py(), &const { Self::NEEDS });
+        if !O::CONVERT {
+            return Err(needs.unsuitable_tensor(py, error, &tensor.view()));
+        }
         let tensor = needs.retry_converted(object, error, &tensor.view())?;
         Self::from_tensor(tensor)
-            .map_err(|(error, tensor)| needs.unsuitable_tensor(object.py(), &error, &tensor.view()))
+            .map_err(|(error, tensor)| needs.unsuitable_tensor(py, &error, &tensor.view()))
     }
 
     /// Registers a view, to detect overlaps with those of this thread, and with a promise takes a lease, to exclude those of

@@ -24,12 +24,17 @@ pub(super) struct Needs {
     pub(super) contiguous: bool,
     /// Whether the view is one of the bytes of an array of any data type.
     pub(super) as_bytes: bool,
-    pub(super) convert: bool,
+    /// [`Self::convert_by_numpy`], if an argument that does not fit is converted. It is a pointer so that a module without such views
+    /// does not contain it.
+    pub(super) convert: Option<Convert>,
     /// Whether the view has a promise, so that it must not overlap others.
     pub(super) promise: bool,
     /// Whether the memory has to be on a GPU instead of the host.
     pub(super) cuda: bool,
 }
+
+/// A function that imports an argument after a conversion.
+type Convert = fn(&Needs, &Bound<'_, PyAny>) -> PyResult<Managed>;
 
 impl Needs {
     /// The tensor of an argument, or of the array that the argument was converted to.
@@ -50,13 +55,15 @@ impl Needs {
         object: &Bound<'_, PyAny>,
         error: Option<PyErr>,
     ) -> PyResult<Managed> {
-        match error {
+        match (self.convert, error) {
             // `numpy.asarray` would read some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
-            Some(error) if !self.convert || torch::is_torch_tensor(object) => Err(self
+            (Some(convert), error) if error.is_none() || !torch::is_torch_tensor(object) => {
+                convert(self, object)
+            }
+            (_, Some(error)) => Err(self
                 .loss_error(object)
                 .unwrap_or_else(|| self.export_error(object, error))),
-            _ if self.convert => self.convert_by_numpy(object),
-            _ => Err(self.not_an_array(object)),
+            (_, None) => Err(self.not_an_array(object)),
         }
     }
 
@@ -72,10 +79,10 @@ impl Needs {
             error,
             Error::Borrowed | Error::NoLeaseTable { .. } | Error::OutOfMemory { .. }
         );
-        if self.convert && !fits {
-            return self.convert_by_numpy(object);
+        match self.convert {
+            Some(convert) if !fits => convert(self, object),
+            _ => Err(self.unsuitable_tensor(object.py(), error, found)),
         }
-        Err(self.unsuitable_tensor(object.py(), error, found))
     }
 
     /// The bytes of an argument's tensor, as a tensor of one axis.
@@ -90,7 +97,7 @@ impl Needs {
 
     /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous.
     #[cold]
-    fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    pub(super) fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
         // `numpy.asarray` drops the mask of a masked array.
         if let Some(error) = self.loss_error(object) {
