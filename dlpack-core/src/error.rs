@@ -372,7 +372,7 @@ impl Error {
         }
     }
 
-    /// Clones a remembered error, or returns `OutOfMemory` if there is no memory for the clone.
+    /// Clones the remembered error of a search for a driver, or returns `OutOfMemory` if there is no memory for the clone.
     #[cfg(feature = "streams")]
     #[cold]
     pub(crate) fn clone_or_out_of_memory(&self) -> Self {
@@ -385,7 +385,9 @@ impl Error {
                 let (library, symbol) = (text(library)?, *symbol);
                 Ok(Self::NoEntryPoint { library, symbol })
             }
-            other => Ok(other.clone()),
+            Self::OutOfMemory { bytes } => Err(Self::OutOfMemory { bytes: *bytes }),
+            // A derived clone would contain the code for each variant.
+            _ => unreachable!("a search for a driver fails in no other way"),
         };
         clone().unwrap_or_else(|error| error)
     }
