@@ -22,6 +22,7 @@
 //! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
 //! | view a structured array | [`UnownedArray::from_records`], [`ElementAccess`] |
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
+//! | find a data type by its name | [`dtype_of_name`] |
 //! | get the device of a tensor's data, in the fewest instructions | [`device_of`] |
 //! | get the `stream` value that requests no ordering | [`unordered_stream`] |
 //! | wait for pending work on an imported tensor | [`wait_for_producer`](fn@wait_for_producer) |
@@ -41,6 +42,7 @@ mod leases;
 
 pub use crate::array::unowned::UnownedArray;
 pub use crate::describe::{record::Records, slice::TensorSlice};
+pub use crate::dtype::dtype_of_name;
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};

@@ -256,6 +256,20 @@ impl DataType {
     }
 }
 
+/// Returns the data type that `Display` writes as `name`, if it is one with a name and a single lane.
+///
+/// ```
+/// use dlpack_core::{DataType, binding::dtype_of_name};
+///
+/// assert_eq!(dtype_of_name("bfloat16"), Some(DataType::BF16));
+/// assert_eq!(dtype_of_name("float32x4"), None);
+/// ```
+#[must_use]
+pub fn dtype_of_name(name: &str) -> Option<DataType> {
+    let found = NAMES.iter().find(|(_, known)| *known == name);
+    found.map(|(dtype, _)| *dtype)
+}
+
 impl From<DataType> for abi::DLDataType {
     #[inline]
     fn from(dtype: DataType) -> Self {

@@ -18,10 +18,10 @@
 #![expect(unsafe_code, reason = "reads structs of NumPy's C API")]
 
 use core::ffi::{CStr, c_int};
-use core::{iter, slice};
+use core::slice;
 
 use dlpack_core::abi::{kDLFloat8_e3m4, kDLFloat8_e8m0fnu};
-use dlpack_core::binding::{Strided, keep_strided, text};
+use dlpack_core::binding::{Strided, dtype_of_name, keep_strided};
 use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{ffi, intern, prelude::*};
@@ -182,7 +182,10 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
     if scalar.module().ok()? != "ml_dtypes" {
         return None;
     }
-    let name = scalar.name().ok()?;
+    let known = dtype_of_name(scalar.name().ok()?.to_str().ok()?)?;
+    // Smaller items would have to be packed.
+    let is_float_of_bytes =
+        known == DataType::BF16 || (kDLFloat8_e3m4..=kDLFloat8_e8m0fnu).contains(&known.code());
     // SAFETY: a live data type, which begins with this struct.
     let object = unsafe { Bound::from_borrowed_ptr(py, (&raw const dtype.head).cast_mut()) };
     // Python code can rename a scalar type, but not change the size of its items.
@@ -191,15 +194,7 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
         .ok()?
         .extract()
         .ok()?;
-    let is_it = |dtype: &DataType| {
-        dtype.itemsize() == Some(itemsize) && text(dtype).is_ok_and(|text| name == *text)
-    };
-    // Smaller items would have to be packed.
-    let floats_of_a_byte = kDLFloat8_e3m4..=kDLFloat8_e8m0fnu;
-    let floats_of_a_byte = floats_of_a_byte.map(|code| DataType::new(code, 8, 1));
-    iter::once(DataType::BF16)
-        .chain(floats_of_a_byte)
-        .find(is_it)
+    (is_float_of_bytes && known.itemsize() == Some(itemsize)).then_some(known)
 }
 
 /// Keeps the memory of a view alive, by the first array in the chain of bases that owns memory, else by the last one and a buffer
