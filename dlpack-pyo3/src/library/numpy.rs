@@ -98,9 +98,10 @@ pub(crate) fn unsupported_dtype<'py>(
         return Ok(None);
     }
     let dtype = object.getattr(intern!(py, "dtype"))?;
-    let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
+    let kind = dtype.getattr(intern!(py, "kind"))?;
+    let is_refused = intern!(py, "OSUVTMm").contains(kind)?;
     let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
-    Ok((!is_native || "OSUVTMm".contains(&kind)).then_some(dtype))
+    Ok((!is_native || is_refused).then_some(dtype))
 }
 
 #[cold]
