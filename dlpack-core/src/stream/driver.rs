@@ -5,7 +5,7 @@
 //! nor aborts. The result of the search is kept, whether a driver was found or not.
 #![expect(unsafe_code, reason = "calls C functions that are found by name")]
 
-use alloc::string::String;
+use alloc::{boxed::Box, string::String};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::OnceLock;
@@ -258,21 +258,23 @@ pub(crate) fn find_driver(api: StreamApi) -> Result<&'static Driver, Error> {
         // Loading is slow, so other threads run meanwhile. If two threads load it, the second `set` is ignored.
         run_in_hook(&mut || match Driver::load(api) {
             Err(error @ Error::DriverFailed { .. }) => failed = Some(error),
-            found => drop(driver.set(found)),
+            found => drop(driver.set(found.map(Box::new))),
         });
     }
     match (driver.get(), failed) {
-        (Some(found), _) => found.as_ref().map_err(Error::clone_or_out_of_memory),
+        (Some(Ok(found)), _) => Ok(found),
+        (Some(Err(error)), _) => Err(error.clone_or_out_of_memory()),
         (None, Some(error)) => Err(error),
         (None, None) => unreachable!("it was found, or it failed"),
     }
 }
 
-static DRIVERS: [OnceLock<Result<Driver, Error>>; 2] = [const { OnceLock::new() }; 2];
+// Boxed, so that the table of functions takes no space in the file of each program.
+static DRIVERS: [OnceLock<Result<Box<Driver>, Error>>; 2] = [const { OnceLock::new() }; 2];
 
 /// The driver of an API, if it was loaded before.
 pub(super) fn loaded_driver(api: StreamApi) -> Option<&'static Driver> {
-    DRIVERS[api as usize].get()?.as_ref().ok()
+    DRIVERS[api as usize].get()?.as_deref().ok()
 }
 
 impl Driver {
