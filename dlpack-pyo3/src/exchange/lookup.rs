@@ -111,7 +111,7 @@ struct TableAndMethod {
 
 /// Cache of the pairs that were found, indexed by [`cache_entries`]. If all entries for a table are taken, the class is searched
 /// at each import.
-static PAIR_CACHE: [PyOnceLock<TableAndMethod>; 64] = [const { PyOnceLock::new() }; 64];
+static PAIR_CACHE: [PyOnceLock<TableAndMethod>; 16] = [const { PyOnceLock::new() }; 16];
 
 /// The cache entries for a table, in the order in which they are filled.
 fn cache_entries(
