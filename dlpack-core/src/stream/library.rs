@@ -143,7 +143,7 @@ impl OpenLibrary {
 }
 
 /// The message of the system. Since version 0.9, an error of `libloading` has that as its source, behind its own message.
-/// Windows does not name the library, so its name is added.
+/// Windows does not name the library, so its name is added, as it is if the message is about a library that this one needs.
 #[inline(never)]
 fn describe_failure(name: &OsString, error: &libloading::Error) -> String {
     let why = match core::error::Error::source(error) {
@@ -151,7 +151,8 @@ fn describe_failure(name: &OsString, error: &libloading::Error) -> String {
         None => error.to_string(),
     };
     let name = name.to_string_lossy();
-    if why.contains(&*name) {
+    // A search in the whole text would link 3 KB of the standard library's.
+    if why.starts_with(&*name) {
         why
     } else {
         format!("{name}: {why}")
