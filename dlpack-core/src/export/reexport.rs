@@ -3,7 +3,6 @@
 use crate::describe::descriptor::DescriptionSource;
 use crate::export::finish::export_moved;
 use crate::export::recognize::Block;
-use crate::layout::views::LayoutView;
 use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
@@ -21,16 +20,7 @@ pub(super) fn reexport_tensor(
     tensor: Managed,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
-    reexport_view(tensor, |_| Ok(()), request)
-}
-
-/// Exports a view of a tensor: `change` is applied to its layout first.
-pub(super) fn reexport_view(
-    tensor: Managed,
-    change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
-    request: Option<&ExportRequest>,
-) -> Result<Managed, Error> {
-    reexport_changed(tensor, |described| described.apply_view(change), request)
+    reexport_changed(tensor, |_| Ok(()), request)
 }
 
 /// Exports a tensor again after `change` is applied to its description.

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::element::Plain;
 use crate::export::block::narrow_in_place;
-use crate::export::reexport::{reexport_changed, reexport_view};
+use crate::export::reexport::reexport_changed;
 use crate::export::root::allocation_of;
 use crate::layout::Dims;
 use crate::layout::views::LayoutView;
@@ -117,7 +117,7 @@ impl Managed {
         change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         if !self.is_own_export() {
-            return reexport_view(self, change, None);
+            return reexport_changed(self, |described| described.apply_view(change), None);
         }
         narrow_in_place(&mut self, change)?;
         Ok(self)
