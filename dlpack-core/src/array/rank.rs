@@ -81,7 +81,9 @@ impl Rank for Dims {
     }
 
     fn without_axis(&self, axis: usize) -> Result<Self, Error> {
-        self.without_axis(axis)
+        let mut less = self.clone().check_allocated()?;
+        less.remove_axis(axis);
+        Ok(less)
     }
 }
 

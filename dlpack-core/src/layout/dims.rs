@@ -133,7 +133,7 @@ pub struct Dims {
     /// The values, unless they are on the heap. After a failed allocation the length is `usize::MAX`, and each value is the
     /// number of bytes.
     inline: InlineDims,
-    /// All values, if there are more than [`INLINE`]; otherwise empty.
+    /// All values, if there are or were more than [`INLINE`]; otherwise empty.
     heap: Vec<i64>,
 }
 
@@ -232,25 +232,13 @@ impl Dims {
         self.check_allocation()
     }
 
-    /// Removes the number of an axis.
-    pub(crate) fn remove_axis(&mut self, axis: usize) -> Result<(), Error> {
-        if self.heap.is_empty() {
-            let behind = &mut self.inline.values[axis..self.inline.len];
-            behind.copy_within(1.., 0);
+    /// Removes the number of an axis. A list on the heap stays there.
+    pub(crate) fn remove_axis(&mut self, axis: usize) {
+        self[axis..].rotate_left(1);
+        if self.heap.pop().is_none() {
             self.inline.len -= 1;
-            return Ok(());
+            self.inline.values[self.inline.len] = 0;
         }
-        let mut less = Self::from(&self[..axis]).check_allocated()?;
-        less.append(&self[axis + 1..])?;
-        *self = less;
-        Ok(())
-    }
-
-    /// A copy without the number of an axis.
-    pub(crate) fn without_axis(&self, axis: usize) -> Result<Self, Error> {
-        let mut less = self.clone().check_allocated()?;
-        less.remove_axis(axis)?;
-        Ok(less)
     }
 
     #[cold]
@@ -259,6 +247,8 @@ impl Dims {
         if !lost && self.reserve_more(2 * INLINE) {
             if self.heap.is_empty() {
                 self.heap.extend_from_slice(&self.inline.values);
+                // What remains of a list on the heap that loses all axes.
+                self.inline = Self::new().inline;
             }
             self.heap.push(value);
         }
@@ -365,5 +355,22 @@ mod tests {
         }
         assert!(dims.iter().copied().eq(0..20));
         assert_eq!(Dims::from(&dims[..]), dims);
+    }
+
+    #[test]
+    fn loses_every_axis_and_grows_again() {
+        let mut dims = Dims::new();
+        (0..9).for_each(|axis| dims.push(axis));
+        for left in (0..9).rev() {
+            dims.remove_axis(usize::try_from(left / 2).unwrap());
+            assert_eq!(dims.len(), usize::try_from(left).unwrap());
+            assert!(dims.is_sorted(), "{dims:?}");
+        }
+        let mut short = Dims::from([1, 2]);
+        short.remove_axis(0);
+        assert_eq!(short.inline_dims(), Dims::from([2]).inline_dims());
+        assert_eq!(dims.inline_dims(), Dims::new().inline_dims());
+        (0..9).for_each(|axis| dims.push(axis));
+        assert!(dims.iter().copied().eq(0..9));
     }
 }

@@ -47,8 +47,9 @@ impl LayoutView {
     /// Selects one index of an axis and removes the axis.
     pub(crate) fn index(&mut self, axis: usize, index: usize) -> Result<(), Error> {
         self.slice(axis, &single_index(index))?;
-        self.shape.remove_axis(axis)?;
-        self.strides.remove_axis(axis)
+        self.shape.remove_axis(axis);
+        self.strides.remove_axis(axis);
+        Ok(())
     }
 
     /// Puts the axes in another order.
