@@ -255,8 +255,8 @@ unsafe fn hand_over_described<O: ExportOwner>(
     }
     // SAFETY: by this function's contract the owner keeps the described memory valid.
     match unsafe { hand_over_plain(owner, descriptor) } {
-        Ok(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
-        Err(_) => {
+        Some(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
+        None => {
             out_of_memory();
             None
         }

@@ -153,23 +153,28 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     #[inline]
     pub(crate) fn new(owner: O, capacity: Capacity) -> Result<Self, Error> {
         let bytes = ManagerContext::<O>::layout_for(capacity).size();
-        Self::try_new(owner, capacity).map_err(|()| Error::OutOfMemory { bytes })
+        match Self::try_new(owner, capacity) {
+            Some(block) => Ok(block),
+            // By `ok_or`, each export would build the error.
+            None => Err(Error::OutOfMemory { bytes }),
+        }
     }
 
+    /// Does as [`new`](Self::new) does, and returns `None` if the allocation fails.
     #[inline(always)]
-    pub(crate) fn try_new(owner: O, capacity: Capacity) -> Result<Self, ()> {
+    pub(crate) fn try_new(owner: O, capacity: Capacity) -> Option<Self> {
         // SAFETY: the layout's size is not 0, since a block begins with a header.
         let block =
             unsafe { alloc(ManagerContext::<O>::layout_for(capacity)) }.cast::<ExportBlock<O>>();
         if block.is_null() {
             drop_out_of_line(owner);
-            return Err(());
+            return None;
         }
         // SAFETY: the block was just allocated with space for the owner.
         let place = unsafe { addr_of_mut!((*block).owner) };
         // SAFETY: `place` is aligned by the block's layout, and no other code has a pointer to the new block.
         unsafe { place.write(owner) };
-        Ok(Self(ManagerContext { block, capacity }))
+        Some(Self(ManagerContext { block, capacity }))
     }
 
     /// Drops the block out of line, since callers hardly ever need to.

@@ -54,21 +54,14 @@ pub unsafe fn hand_over<O: Send + 'static>(
         .map_or_else(Handover::Other, Handover::Kept))
 }
 
-/// The error of a failed allocation of an export block, which takes some hundred bytes.
-#[derive(Debug)]
-pub struct OutOfMemory;
-
 /// Views the described tensor as a [`TensorRef`], as its export would show it.
 #[must_use]
 pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
     descriptor.view()
 }
 
-/// Exports a tensor that [`is_plain`](fn@crate::binding::is_plain), without a request. [`hand_over`] exports any tensor.
-///
-/// # Errors
-///
-/// `OutOfMemory` if the block cannot be allocated. The owner is then dropped.
+/// Exports a tensor that [`is_plain`](fn@crate::binding::is_plain), without a request. [`hand_over`] exports any tensor. Returns
+/// `None` if the block, of some hundred bytes, cannot be allocated; the owner is then dropped.
 ///
 /// # Safety
 ///
@@ -77,12 +70,10 @@ pub fn view<'a>(descriptor: &'a Descriptor<'_>) -> TensorRef<'a> {
 pub unsafe fn hand_over_plain<O: Send + 'static>(
     owner: O,
     descriptor: &mut Descriptor<'_>,
-) -> Result<NonNull<DLManagedTensorVersioned>, OutOfMemory> {
+) -> Option<NonNull<DLManagedTensorVersioned>> {
     let plan = plan_without_request(&subject_of(descriptor));
-    let block = UnfinishedExport::try_new(owner, Capacity::of_rank(descriptor.rank()));
-    Ok(block
-        .map_err(|()| OutOfMemory)?
-        .into_versioned(descriptor, &plan))
+    let block = UnfinishedExport::try_new(owner, Capacity::of_rank(descriptor.rank()))?;
+    Some(block.into_versioned(descriptor, &plan))
 }
 
 /// An export of this crate in the struct of DLPack 1.0 and later: like [`Managed`], but only its address. Dropping it calls the

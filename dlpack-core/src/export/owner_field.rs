@@ -51,11 +51,10 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     let plan = plan_without_request(&subject_of(descriptor));
     let capacity = Capacity::of_rank(descriptor.rank());
     if let Some(allocation) = allocation_of(descriptor) {
-        let block =
-            UnfinishedExport::try_new(AllocationOwner(allocation.clone()), capacity).ok()?;
+        let block = UnfinishedExport::try_new(AllocationOwner(allocation.clone()), capacity)?;
         return Some(RawExport::of(block, descriptor, &plan));
     }
-    let block = UnfinishedExport::try_new(field.clone(), capacity).ok()?;
+    let block = UnfinishedExport::try_new(field.clone(), capacity)?;
     if !covers_items(lend(block.owner()), descriptor) {
         block.drop_out_of_line();
         return None;
