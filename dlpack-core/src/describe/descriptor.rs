@@ -226,16 +226,11 @@ impl Descriptor<'_> {
     ) -> Result<(), Error> {
         let mut view = LayoutView::whole_layout(self.shape(), self.strides())?;
         change(&mut view)?;
-        self.set_layout(&view)
-    }
-
-    /// Replaces the description by that of a view with this layout. After an error the description must not be used.
-    pub(crate) fn set_layout(&mut self, view: &LayoutView) -> Result<(), Error> {
         let LayoutView {
             first,
             shape,
             strides,
-        } = view;
+        } = &view;
         shape.check_allocation()?;
         strides.check_allocation()?;
         shape.check_rank()?;

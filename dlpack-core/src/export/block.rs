@@ -177,11 +177,6 @@ impl<O: Send + 'static> UnfinishedExport<O> {
         Some(Self(ManagerContext { block, capacity }))
     }
 
-    /// Drops the block out of line, since callers hardly ever need to.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn drop_out_of_line(self) {}
-
     /// Drops the block before the error is returned: if the drop panicked while the error was being returned, the error would
     /// leak.
     #[cold]
@@ -353,10 +348,10 @@ fn ndim_from_rank(rank: usize) -> i32 {
     i32::try_from(rank).expect("at most 64 axes")
 }
 
-/// Drops the owner out of line, since allocation hardly ever fails.
+/// Drops an owner or a block out of line, since that is hardly ever needed: an allocation failed, or an owner has other memory.
 #[cold]
 #[inline(never)]
-fn drop_out_of_line<O>(_: O) {}
+pub(super) fn drop_out_of_line<T>(_: T) {}
 
 impl<O: Send + 'static> UnfinishedExport<StreamOwner<O>> {
     const STREAMED: &'static BlockVtable = &Self::build_vtable(stream_of_owner::<O>);

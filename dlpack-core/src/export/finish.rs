@@ -277,7 +277,7 @@ pub(super) fn finish_without_owner(
         reexport_tensor(copy, None)?
     };
     Ok(match plan.abi {
-        Abi::Versioned => copy.with_flags(plan.flags),
+        Abi::Versioned => copy.with_flags(|_| plan.flags),
         Abi::Legacy => copy.into_legacy_in_place(),
     })
 }

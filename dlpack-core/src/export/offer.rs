@@ -65,13 +65,7 @@ impl Offer {
         let request = unordered_request(descriptor.device);
         // SAFETY: the owner keeps the tensor alive at its address, and the tensor keeps its memory, which it shares with other
         // writers.
-        unsafe {
-            export_with(
-                ReexportOwner::counted(tensor.clone()),
-                &mut descriptor,
-                &request,
-            )
-        }
+        unsafe { export_with(ReexportOwner(tensor.clone()), &mut descriptor, &request) }
     }
 
     /// The number of handles that are still alive.

@@ -1,13 +1,13 @@
 //! Exports that keep a clone of the field marked `owner`, instead of the struct that contains it.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use crate::export::block::UnfinishedExport;
+use crate::export::block::{UnfinishedExport, drop_out_of_line};
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{
     finish_export, finish_without_owner, is_plain, plan_export, subject_of, transfer_path,
 };
 use crate::export::hand_over::RawExport;
-use crate::export::root::{AllocationOwner, allocation_of, share_root};
+use crate::export::root::{AllocationHandle, allocation_of, share_root};
 use crate::request::plan::{TransferPath, plan_without_request};
 use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, layout::extent};
 
@@ -51,12 +51,12 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     let plan = plan_without_request(&subject_of(descriptor));
     let capacity = Capacity::of_rank(descriptor.rank());
     if let Some(allocation) = allocation_of(descriptor) {
-        let block = UnfinishedExport::try_new(AllocationOwner(allocation.clone()), capacity)?;
+        let block = UnfinishedExport::try_new(AllocationHandle(allocation.clone()), capacity)?;
         return Some(RawExport::of(block, descriptor, &plan));
     }
     let block = UnfinishedExport::try_new(field.clone(), capacity)?;
     if !covers_items(lend(block.owner()), descriptor) {
-        block.drop_out_of_line();
+        drop_out_of_line(block);
         return None;
     }
     Some(RawExport::of(block, descriptor, &plan))

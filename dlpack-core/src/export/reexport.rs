@@ -7,13 +7,7 @@ use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
 /// A tensor as the owner of another export, of the same memory or of a view. `T` is a [`Managed`], or a [`Counted`] handle to one.
-pub(crate) struct ReexportOwner<T>(T);
-
-impl ReexportOwner<Counted<Managed>> {
-    pub(super) fn counted(tensor: Counted<Managed>) -> Self {
-        Self(tensor)
-    }
-}
+pub(crate) struct ReexportOwner<T>(pub(super) T);
 
 /// Exports a tensor again, as a consumer requests it, or shared as it is without a request.
 pub(super) fn reexport_tensor(

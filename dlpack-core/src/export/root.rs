@@ -15,8 +15,10 @@ use crate::export::reexport::find_in_layers;
 use crate::request::{Plan, plan::TransferPath};
 use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
 
-/// The owner of an export that holds only a reference-counted allocation.
-pub(super) struct AllocationOwner(pub(super) SharedAllocation);
+/// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped. Also
+/// the owner of an export that holds only an allocation.
+#[derive(Debug)]
+pub struct AllocationHandle(pub(super) SharedAllocation);
 
 /// The shared allocation that a described tensor lies in, if there is one and it contains every item.
 #[inline]
@@ -28,7 +30,7 @@ pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a Shared
         debug_assert!(contains_items(allocation, described));
         return Some(allocation);
     }
-    let find = |block: Block<'a>| block.owner_in_order::<AllocationOwner>(described);
+    let find = |block: Block<'a>| block.owner_in_order::<AllocationHandle>(described);
     let allocation = find_in_layers(described, find).map(|owner| &owner.0);
     allocation.filter(|allocation| contains_items(allocation, described))
 }
@@ -66,7 +68,7 @@ pub unsafe fn find_root<'a, O: Send + Sync + 'static>(
     }
     find_in_layers(described, |block| {
         let owner = block.owner_in_order::<O>(described).map(Root::Owner);
-        let allocation = || block.owner_in_order::<AllocationOwner>(described);
+        let allocation = || block.owner_in_order::<AllocationHandle>(described);
         owner.or_else(|| allocation().map(|_| Root::Allocation))
     })
 }
@@ -100,10 +102,6 @@ pub fn share_root(
     Some(export_allocation(allocation, described, &plan))
 }
 
-/// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped.
-#[derive(Debug)]
-pub struct AllocationHandle(#[expect(dead_code, reason = "only kept")] SharedAllocation);
-
 /// A handle to the shared allocation that contains every item of a described tensor; `None` if there is no such allocation.
 ///
 /// ```
@@ -128,7 +126,7 @@ fn export_allocation(
     plan: &Plan,
 ) -> Result<Managed, Error> {
     let capacity = Capacity::of_rank(described.rank());
-    let block = UnfinishedExport::new(AllocationOwner(allocation.clone()), capacity)?;
+    let block = UnfinishedExport::new(AllocationHandle(allocation.clone()), capacity)?;
     Ok(block.into_tensor(described, plan))
 }
 

@@ -79,15 +79,15 @@ impl<T: ?Sized> MutStep<T> {
     const NEW: Self = Self(RefStep(ArcStep(TensorStep(LastStep, PhantomData))));
 }
 
-macro_rules! probes {
-    ($($probe:ident)*) => {$(
-        impl<T: ?Sized> $probe<T> {
-            /// The probe for this type.
-            pub const NEW: Self = Self(MutStep::NEW);
-        }
-    )*};
+impl<T: ?Sized> Probe<T> {
+    /// The probe for this type.
+    pub const NEW: Self = Self(MutStep::NEW);
 }
-probes!(Probe Whole);
+
+impl<T: ?Sized> Whole<T> {
+    /// The probe for this type.
+    pub const NEW: Self = Self(MutStep::NEW);
+}
 
 impl<T: Buffer + ?Sized> Probe<T> {
     /// The facts that the type determines.

@@ -234,11 +234,13 @@ impl Managed {
         }
     }
 
-    /// Sets the flags of the struct, if it is the versioned one.
-    pub(crate) fn with_flags(self, flags: u64) -> Self {
+    /// Changes the flags of the struct, if it is the versioned one.
+    #[inline]
+    pub(crate) fn with_flags(self, change: impl FnOnce(u64) -> u64) -> Self {
         if let ManagedStruct::Versioned(tensor) = self.tensor.get() {
             // SAFETY: `self` is the only owner of this valid struct.
-            unsafe { (*tensor.as_ptr()).flags = flags };
+            let flags = unsafe { &mut (*tensor.as_ptr()).flags };
+            *flags = change(*flags);
         }
         self
     }
@@ -321,16 +323,7 @@ impl Managed {
     #[inline]
     pub(crate) fn marked_copied(self, copied: bool) -> Self {
         const FLAG: u64 = abi::DLPACK_FLAG_BITMASK_IS_COPIED;
-        if let ManagedStruct::Versioned(tensor) = self.tensor.get() {
-            // SAFETY: `self` is the only owner of this valid struct.
-            let flags = unsafe { &mut (*tensor.as_ptr()).flags };
-            *flags = if copied {
-                *flags | FLAG
-            } else {
-                *flags & !FLAG
-            };
-        }
-        self
+        self.with_flags(|flags| if copied { flags | FLAG } else { flags & !FLAG })
     }
 
     /// Whether only this tensor reads and writes the memory.
