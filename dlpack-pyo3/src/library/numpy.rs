@@ -416,67 +416,44 @@ fn ml_dtype_object(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, 
     }
 }
 
-/// NumPy's number of a data type: the index in [`TYPES`].
-fn type_number(dtype: DataType) -> Option<c_int> {
-    let is_long = const { size_of::<c_long>() == 8 };
-    Some(match dtype {
-        DataType::BOOL => 0,
-        DataType::I8 => 1,
-        DataType::U8 => 2,
-        DataType::I16 => 3,
-        DataType::U16 => 4,
-        DataType::I32 => 5,
-        DataType::U32 => 6,
-        DataType::I64 => {
-            if is_long {
-                7
-            } else {
-                9
-            }
-        }
-        DataType::U64 => {
-            if is_long {
-                8
-            } else {
-                10
-            }
-        }
-        DataType::F32 => 11,
-        DataType::F64 => 12,
-        DataType::C64 => 14,
-        DataType::C128 => 15,
-        DataType::F16 => 23,
-        _ => return None,
-    })
-}
+/// NumPy's number of the C type that `i64` is: `long` if that has 8 bytes, else `long long`.
+const I64: usize = if size_of::<c_long>() == 8 { 7 } else { 9 };
 
-/// The data types, indexed by NumPy's type numbers.
-pub(crate) const TYPES: [Option<DataType>; 24] = {
-    let is_long = size_of::<c_long>() == 8;
-    let mut types = [None; 24];
-    types[0] = Some(DataType::BOOL);
-    types[1] = Some(DataType::I8);
-    types[2] = Some(DataType::U8);
-    types[3] = Some(DataType::I16);
-    types[4] = Some(DataType::U16);
-    types[5] = Some(DataType::I32);
-    types[6] = Some(DataType::U32);
-    types[7] = Some(if is_long {
-        DataType::I64
-    } else {
-        DataType::I32
-    });
-    types[8] = Some(if is_long {
-        DataType::U64
-    } else {
-        DataType::U32
-    });
-    types[9] = Some(DataType::I64);
-    types[10] = Some(DataType::U64);
-    types[11] = Some(DataType::F32);
-    types[12] = Some(DataType::F64);
-    types[14] = Some(DataType::C64);
-    types[15] = Some(DataType::C128);
-    types[23] = Some(DataType::F16);
-    types
-};
+macro_rules! numbers {
+    ($($name:ident = $number:expr;)*) => {
+        /// NumPy's number of a data type: the index in [`TYPES`].
+        #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "small numbers")]
+        fn type_number(dtype: DataType) -> Option<c_int> {
+            Some(match dtype {
+                $(DataType::$name => const { $number as c_int },)*
+                _ => return None,
+            })
+        }
+
+        /// The data types, indexed by NumPy's type numbers.
+        pub(crate) const TYPES: [Option<DataType>; 24] = {
+            let mut types = [None; 24];
+            $(types[$number] = Some(DataType::$name);)*
+            // The C type of the same size: `long long` beside `long`, or `long` beside `int`.
+            let same = if I64 == 7 { 7 } else { 5 };
+            (types[16 - I64], types[17 - I64]) = (types[same], types[same + 1]);
+            types
+        };
+    };
+}
+numbers! {
+    BOOL = 0;
+    I8 = 1;
+    U8 = 2;
+    I16 = 3;
+    U16 = 4;
+    I32 = 5;
+    U32 = 6;
+    I64 = I64;
+    U64 = I64 + 1;
+    F32 = 11;
+    F64 = 12;
+    C64 = 14;
+    C128 = 15;
+    F16 = 23;
+}
