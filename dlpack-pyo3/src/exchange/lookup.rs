@@ -98,7 +98,7 @@ impl Unchecked {
 }
 
 /// The class attribute that holds the table.
-const TABLE: &str = "__dlpack_c_exchange_api__";
+const TABLE: &str = abi::ATTRIBUTE_EXCHANGE_API;
 /// The method that the table replaces.
 const METHOD: &str = "__dlpack__";
 
