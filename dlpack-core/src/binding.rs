@@ -24,7 +24,7 @@
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
 //! | find a data type by its name | [`dtype_of_name`] |
 //! | get the device of a tensor's data, in the fewest instructions | [`device_of`] |
-//! | get the `stream` value that requests no ordering | [`unordered_stream`] |
+//! | get the `stream` value that requests no ordering, or a request with it | [`unordered_stream`], [`unordered_request`] |
 //! | wait for pending work on an imported tensor | [`wait_for_producer`](fn@wait_for_producer) |
 //! | pass a tensor to code that may keep it even if it fails | [`Offer`] |
 //! | implement `current_work_stream` of the exchange API table | [`current_stream`](fn@current_stream) |
@@ -46,7 +46,9 @@ pub use crate::dtype::dtype_of_name;
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
-pub use crate::export::finish::{export_unordered, export_with, is_plain, unordered_stream};
+pub use crate::export::finish::{
+    export_unordered, export_with, is_plain, unordered_request, unordered_stream,
+};
 pub use crate::export::hand_over::{
     Handover, RawExport, hand_over, hand_over_plain, take_back, view,
 };

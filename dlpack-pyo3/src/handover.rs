@@ -3,8 +3,8 @@
 //! The functions of each class are in `vtable`.
 #![expect(unsafe_code, reason = "names the type of owners that this crate makes")]
 
-use dlpack_core::binding::{self, Root, unordered_stream};
-use dlpack_core::{Descriptor, Device, ExportRequest, Managed};
+use dlpack_core::binding::{self, Root};
+use dlpack_core::{Descriptor, ExportRequest, Managed};
 use pyo3::prelude::*;
 
 use crate::keepalive::ObjectGuard;
@@ -62,13 +62,4 @@ impl<'a> ConsumerRequest<'a> {
 pub(crate) fn find_root<'a>(described: &Descriptor<'a>) -> Option<Root<'a, ObjectGuard<()>>> {
     // SAFETY: an `ObjectGuard` gives access to an object of Python, and not to the memory of a tensor.
     unsafe { binding::find_root(described) }
-}
-
-/// Creates a request for the tensor as it is. The consumer orders its work itself.
-// XAP-10
-pub(crate) fn unordered(device: Device) -> ExportRequest {
-    ExportRequest {
-        stream: unordered_stream(device),
-        ..ExportRequest::versioned()
-    }
 }

@@ -8,13 +8,13 @@ use core::{hint::assert_unchecked, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{
-    self, Handover, Root, hand_over, hand_over_plain, is_plain, share_root, view,
+    self, Handover, Root, hand_over, hand_over_plain, is_plain, share_root, unordered_request, view,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
-use crate::handover::{ConsumerRequest, Outcome, find_root, unordered};
+use crate::handover::{ConsumerRequest, Outcome, find_root};
 use crate::keepalive::{
     BorrowGuard, ContentsBorrow, ExportOwner, already_borrowed, attached::check_interpreter,
     borrow_contents, destructor,
@@ -322,7 +322,7 @@ unsafe fn hand_over_requested<O: ExportOwner>(
             &made
         }
         ConsumerRequest::Unordered => {
-            made = unordered(descriptor.device());
+            made = unordered_request(descriptor.device());
             &made
         }
     };

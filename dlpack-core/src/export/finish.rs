@@ -58,8 +58,10 @@ pub fn unordered_stream(device: Device) -> Option<i64> {
     device.device_type.stream_api().is_some().then_some(-1)
 }
 
-/// A request for the tensor as it is, without ordering of streams.
-pub(crate) fn unordered_request(device: Device) -> ExportRequest {
+/// Returns the request for a tensor as it is, without ordering of streams: the consumer orders its work itself.
+// XAP-10
+#[must_use]
+pub fn unordered_request(device: Device) -> ExportRequest {
     ExportRequest {
         stream: unordered_stream(device),
         ..ExportRequest::versioned()

@@ -1,14 +1,13 @@
 //! The values of attributes: tensors, or arrays of a library over them. Each access creates one.
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use dlpack_core::binding::{export_with, share_allocation};
+use dlpack_core::binding::{export_with, share_allocation, unordered_request};
 use dlpack_core::{Descriptor, Error, Managed};
 use pyo3::{IntoPyObjectExt, prelude::*};
 
 use crate::class::tensor::Tensor;
 use crate::error::{OrRaise, Raised};
 use crate::exchange::foreign::torch_table;
-use crate::handover::unordered;
 use crate::library::function::{KnownLibrary, Library};
 use crate::library::numpy::{array_over_memory, array_over_tensor};
 
@@ -67,7 +66,7 @@ impl TensorAttribute {
                 return array;
             }
         }
-        let request = unordered(described.device());
+        let request = unordered_request(described.device());
         // SAFETY: the owner keeps the described memory valid, by this function's contract.
         let tensor = unsafe { export_with(take(), described, &request) }.or_raise(py)?;
         self.create_value(py, tensor).or_raise(py)
