@@ -114,29 +114,9 @@ macro_rules! ranks {
     )*};
 }
 
-// An array of rank 0 has no axis to remove, so `without_axis` is never called.
-impl sealed::Sealed for [i64; 0] {}
-
-impl Rank for [i64; 0] {
-    type Less = Self;
-
-    const RANK: Option<usize> = Some(0);
-
-    fn from_slice(numbers: &[i64]) -> Result<Self, Error> {
-        to_fixed_rank(numbers)
-    }
-
-    #[inline]
-    fn from_fn(_: usize, _: impl FnMut(usize) -> i64) -> Result<Self, Error> {
-        Ok([])
-    }
-
-    fn without_axis(&self, _: usize) -> Result<Self, Error> {
-        Ok(*self)
-    }
-}
-
+// An array of rank 0 has no axis to remove, so its `without_axis` is never called.
 ranks! {
+    0 0;
     1 0;
     2 1;
     3 2;
