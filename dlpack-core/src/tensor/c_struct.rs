@@ -12,6 +12,17 @@ pub(crate) enum ManagedStruct {
     Legacy(NonNull<abi::DLManagedTensor>),
 }
 
+/// What both structs have. The compiler removes the loads of fields that are not used.
+pub(super) struct StructFields<'a> {
+    pub(super) tensor: &'a abi::DLTensor,
+    /// The `manager_ctx` by which the producer finds the owner.
+    pub(super) context: *mut c_void,
+    /// The address of the deleter, if the struct has one.
+    pub(super) deleter: Option<*const ()>,
+    pub(super) flags: u64,
+    pub(super) version: Option<Version>,
+}
+
 /// A [`ManagedStruct`] in one word: its address, with the lowest bit set if the struct is legacy.
 pub(super) struct PackedStruct(NonNull<c_void>);
 
@@ -40,17 +51,6 @@ impl PackedStruct {
         ManagedStruct::Legacy(unsafe { NonNull::new_unchecked(legacy.cast()) })
     }
 
-    /// The `DLTensor` inside the struct.
-    #[inline]
-    pub(super) fn dl_tensor(&self) -> &abi::DLTensor {
-        match self.get() {
-            // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-            ManagedStruct::Versioned(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
-            // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-            ManagedStruct::Legacy(tensor) => unsafe { &(*tensor.as_ptr()).dl_tensor },
-        }
-    }
-
     /// The `DLTensor` for writing, and the `manager_ctx` by which the producer finds the owner.
     pub(super) fn dl_tensor_and_context_mut(&mut self) -> (&mut abi::DLTensor, &mut *mut c_void) {
         match self.get() {
@@ -67,65 +67,33 @@ impl PackedStruct {
         }
     }
 
-    /// The tensor, the flags and the version. A legacy struct has no flags, which is as if all were 0, and no version.
+    /// The fields of the struct. A legacy struct has no flags, which is as if all were 0, and no version.
     #[inline(always)]
-    pub(super) fn fields(&self) -> (&abi::DLTensor, u64, Option<Version>) {
+    pub(super) fn fields(&self) -> StructFields<'_> {
         match self.get() {
             ManagedStruct::Versioned(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
                 let tensor = unsafe { &*tensor.as_ptr() };
-                (&tensor.dl_tensor, tensor.flags, Some(tensor.version.into()))
+                StructFields {
+                    tensor: &tensor.dl_tensor,
+                    context: tensor.manager_ctx,
+                    deleter: tensor.deleter.map(|deleter| deleter as *const ()),
+                    flags: tensor.flags,
+                    version: Some(tensor.version.into()),
+                }
             }
             ManagedStruct::Legacy(tensor) => {
                 // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                (unsafe { &(*tensor.as_ptr()).dl_tensor }, 0, None)
+                let tensor = unsafe { &*tensor.as_ptr() };
+                StructFields {
+                    tensor: &tensor.dl_tensor,
+                    context: tensor.manager_ctx,
+                    deleter: tensor.deleter.map(|deleter| deleter as *const ()),
+                    flags: 0,
+                    version: None,
+                }
             }
         }
-    }
-
-    /// The flags; 0 for a legacy struct, which has none.
-    pub(super) fn flags(&self) -> u64 {
-        self.fields().1
-    }
-
-    /// The `manager_ctx` by which the producer finds the owner, and whether the struct has a deleter.
-    pub(super) fn context_and_has_deleter(&self) -> (*mut c_void, bool) {
-        match self.get() {
-            ManagedStruct::Versioned(tensor) => {
-                // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let tensor = unsafe { &*tensor.as_ptr() };
-                (tensor.manager_ctx, tensor.deleter.is_some())
-            }
-            ManagedStruct::Legacy(tensor) => {
-                // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let tensor = unsafe { &*tensor.as_ptr() };
-                (tensor.manager_ctx, tensor.deleter.is_some())
-            }
-        }
-    }
-
-    /// The `manager_ctx`, if the deleter of the struct is one of these.
-    #[inline]
-    pub(super) fn released_by(
-        &self,
-        versioned: unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned),
-        legacy: unsafe extern "C" fn(*mut abi::DLManagedTensor),
-    ) -> Option<*mut c_void> {
-        let (context, is_released) = match self.get() {
-            ManagedStruct::Versioned(tensor) => {
-                // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let tensor = unsafe { &*tensor.as_ptr() };
-                let deleter = tensor.deleter.map(|deleter| deleter as *const ());
-                (tensor.manager_ctx, deleter == Some(versioned as *const ()))
-            }
-            ManagedStruct::Legacy(tensor) => {
-                // SAFETY: the struct is valid while the owning `Managed` lives, and `self` is borrowed from it.
-                let tensor = unsafe { &*tensor.as_ptr() };
-                let deleter = tensor.deleter.map(|deleter| deleter as *const ());
-                (tensor.manager_ctx, deleter == Some(legacy as *const ()))
-            }
-        };
-        is_released.then_some(context)
     }
 
     /// Calls the deleter.

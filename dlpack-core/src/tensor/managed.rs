@@ -4,7 +4,7 @@
 use core::mem::{ManuallyDrop, replace};
 use core::{ffi::c_void, fmt, marker::PhantomData, ptr::NonNull, slice};
 
-use crate::tensor::c_struct::{ManagedStruct, PackedStruct};
+use crate::tensor::c_struct::{ManagedStruct, PackedStruct, StructFields};
 use crate::tensor::managed_facts::{BlockVtable, ManagedFacts};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, Version, abi};
@@ -48,7 +48,7 @@ static_assertions::assert_impl_all!(Managed: Send, Sync);
 #[inline]
 #[must_use]
 pub fn device_of(tensor: &Managed) -> Device {
-    Device::from(tensor.tensor.dl_tensor().device)
+    Device::from(tensor.tensor.fields().tensor.device)
 }
 
 /// Takes ownership of a tensor that this crate exported. Unlike [`Managed::from_raw`], it does not check the tensor.
@@ -139,7 +139,8 @@ impl Managed {
             });
         }
         let tensor = PackedStruct::new(ManagedStruct::Versioned(tensor));
-        let strides = foreign::check_tensor(tensor.dl_tensor(), tensor.flags())?;
+        let fields = tensor.fields();
+        let strides = foreign::check_tensor(fields.tensor, fields.flags)?;
         let facts = ManagedFacts::foreign(strides);
         Ok(Self { tensor, facts })
     }
@@ -167,7 +168,8 @@ impl Managed {
         foreign::check_aligned(tensor)?;
         let tensor = ManagedStruct::Legacy(tensor);
         let mut managed = Self::new(tensor, ManagedFacts::foreign(None));
-        let strides = foreign::check_tensor(managed.tensor.dl_tensor(), managed.tensor.flags())?;
+        let fields = managed.tensor.fields();
+        let strides = foreign::check_tensor(fields.tensor, fields.flags)?;
         managed.facts = ManagedFacts::foreign(strides);
         Ok(managed)
     }
@@ -249,8 +251,7 @@ impl Managed {
     /// deleter, but exports always have both.
     // LAY-02, CAP-08
     pub(crate) fn is_complete(&self) -> bool {
-        let (_, has_deleter) = self.tensor.context_and_has_deleter();
-        has_deleter && self.facts.computed_strides().is_none()
+        self.tensor.fields().deleter.is_some() && self.facts.computed_strides().is_none()
     }
 
     /// Whether the tensor is read-only or padded, for which the legacy struct has no flags.
@@ -260,7 +261,7 @@ impl Managed {
 
     /// Whether the tensor is read-only, as a legacy tensor always is.
     pub(crate) fn is_read_only(&self) -> bool {
-        let (_, flags, version) = self.tensor.fields();
+        let StructFields { flags, version, .. } = self.tensor.fields();
         flags & abi::DLPACK_FLAG_BITMASK_READ_ONLY != 0 || version.is_none()
     }
 
@@ -280,7 +281,8 @@ impl Managed {
     /// Returns the [`view`](Self::view), and is inlined into the caller.
     #[inline(always)]
     pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
-        let (tensor, flags, version) = self.tensor.fields();
+        let fields = self.tensor.fields();
+        let (tensor, flags, version) = (fields.tensor, fields.flags, fields.version);
         let shape = foreign::read_list(tensor.shape, tensor.ndim);
         let strides = match self.facts.computed_strides() {
             Some(computed) => computed,
@@ -362,7 +364,12 @@ impl Managed {
         versioned: unsafe extern "C" fn(*mut abi::DLManagedTensorVersioned),
         legacy: unsafe extern "C" fn(*mut abi::DLManagedTensor),
     ) -> Option<*mut c_void> {
-        self.tensor.released_by(versioned, legacy)
+        let fields = self.tensor.fields();
+        let ours = match fields.version {
+            Some(_) => versioned as *const (),
+            None => legacy as *const (),
+        };
+        (fields.deleter == Some(ours)).then_some(fields.context)
     }
 
     /// Borrows the elements as a mutable slice.
@@ -398,7 +405,7 @@ impl Managed {
     pub(crate) fn owner_stream(&self) -> Option<Queue> {
         let block = self.facts.block()?;
         // SAFETY: `block` is the table of the block that this context belongs to.
-        unsafe { (block.stream)(self.tensor.context_and_has_deleter().0) }
+        unsafe { (block.stream)(self.tensor.fields().context) }
     }
 
     pub(crate) fn legacy_policy(&self) -> LegacyPolicy {
