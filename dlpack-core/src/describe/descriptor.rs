@@ -5,6 +5,7 @@ use core::{marker::PhantomData, ptr::NonNull};
 use crate::layout::extent::{self, packed_bytes, stride_to_isize};
 use crate::layout::views::LayoutView;
 use crate::layout::{Dims, shape_strides::ShapeStrides};
+use crate::request::Subject;
 use crate::stream::{Queue, rules::Origin};
 use crate::tensor::{accessors::accessors, view::check_alignment};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
@@ -191,6 +192,19 @@ impl Descriptor<'_> {
         described.apply_export_rules(&tensor)?;
         described.source = DescriptionSource::OwnedTensor(tensor);
         Ok(described)
+    }
+
+    /// The properties on which the plan of an export depends.
+    #[inline]
+    pub(crate) fn subject(&self) -> Subject {
+        Subject {
+            device: self.device,
+            dtype: self.dtype,
+            read_only: self.read_only,
+            // A copy that other code holds too was not made for this request alone.
+            copied: self.owned_tensor().is_some_and(Managed::is_unique),
+            legacy: self.legacy,
+        }
     }
 
     /// The tensor that the descriptor owns, if there is one.

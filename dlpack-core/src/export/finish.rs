@@ -12,22 +12,9 @@ use crate::export::{
     host_memory::copy_on_host, host_memory::is_copy_by_this_crate, reexport::reexport_tensor,
 };
 use crate::request::plan::{TransferPath, plan, plan_without_request};
-use crate::request::{Consumer, Plan, Subject, Transfer, consumer};
+use crate::request::{Consumer, Plan, Transfer, consumer};
 use crate::{DLPack, Descriptor, Device, DeviceType, Error, ExportRequest, Managed, Parts};
 use crate::{abi, version::Abi};
-
-/// The properties of a described tensor on which the plan depends.
-#[inline]
-pub(crate) fn subject_of(descriptor: &Descriptor<'_>) -> Subject {
-    Subject {
-        device: descriptor.device,
-        dtype: descriptor.dtype,
-        read_only: descriptor.read_only,
-        // A copy that other code holds too was not made for this request alone.
-        copied: descriptor.owned_tensor().is_some_and(Managed::is_unique),
-        legacy: descriptor.legacy,
-    }
-}
 
 /// Plans the export of a described tensor: as a consumer requests it, or shared as it is without a request.
 #[inline(always)]
@@ -35,7 +22,7 @@ pub(super) fn plan_export(
     descriptor: &Descriptor<'_>,
     request: Option<&ExportRequest>,
 ) -> Result<Plan, Error> {
-    let subject = subject_of(descriptor);
+    let subject = descriptor.subject();
     // Not a `match`: its result would be moved with wide loads right after it was written byte by byte, which stalls.
     let mut planned = plan_without_request(&subject);
     if let Some(request) = request {
@@ -145,7 +132,7 @@ pub(crate) fn export_moved<T: Send + 'static>(
         Err(error) => return move_out(Err(block.drop_and_return(error.take_out()))),
     };
     if request.is_none() && is_host_memory_of_owner(descriptor) {
-        let plan = plan_without_request(&subject_of(descriptor));
+        let plan = plan_without_request(&descriptor.subject());
         return Ok(block.into_tensor(descriptor, &plan));
     }
     let plan = plan_export(descriptor, request)?;
@@ -167,7 +154,7 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     };
     let owner = || Arc::clone(value);
     if request.is_none() && is_host_memory_of_owner(descriptor) {
-        let plan = plan_without_request(&subject_of(descriptor));
+        let plan = plan_without_request(&descriptor.subject());
         return Ok(allocate_block(owner())?.into_tensor(descriptor, &plan));
     }
     let plan = plan_export(descriptor, request)?;
@@ -378,7 +365,7 @@ impl DLPack for Managed {
     }
 
     fn into_dlpack_with(mut self, request: &ExportRequest) -> Result<Self, Error> {
-        let subject = subject_of(&Descriptor::of_tensor_mut(&mut self)?);
+        let subject = Descriptor::of_tensor_mut(&mut self)?.subject();
         let plan = plan(request, &subject)?;
         let as_it_is = plan.abi == Abi::Versioned
             && self.abi() == Abi::Versioned

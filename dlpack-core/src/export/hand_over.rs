@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use crate::abi::DLManagedTensorVersioned;
 use crate::export::block::{UnfinishedExport, take_owner};
 use crate::export::dims_storage::Capacity;
-use crate::export::finish::{finish_export, subject_of};
+use crate::export::finish::finish_export;
 use crate::request::{Plan, plan::plan, plan::plan_without_request};
 use crate::tensor::managed::device_of;
 use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
@@ -37,7 +37,7 @@ pub unsafe fn hand_over<O: Send + 'static>(
     descriptor: &mut Descriptor<'_>,
     request: &ExportRequest,
 ) -> Result<Handover, Error> {
-    let plan = plan(request, &subject_of(descriptor))?;
+    let plan = plan(request, &descriptor.subject())?;
     let mut with_owner = false;
     let capacity = Capacity::of_rank(descriptor.rank());
     let block = |owner| {
@@ -71,7 +71,7 @@ pub unsafe fn hand_over_plain<O: Send + 'static>(
     owner: O,
     descriptor: &mut Descriptor<'_>,
 ) -> Option<NonNull<DLManagedTensorVersioned>> {
-    let plan = plan_without_request(&subject_of(descriptor));
+    let plan = plan_without_request(&descriptor.subject());
     let block = UnfinishedExport::try_new(owner, Capacity::of_rank(descriptor.rank()))?;
     Some(block.into_versioned(descriptor, &plan))
 }

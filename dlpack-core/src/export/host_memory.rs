@@ -6,7 +6,7 @@ use crate::export::{dims_storage::Capacity, recognize::Block};
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, extent::packed_bytes};
 use crate::memory::{aligned::AlignedBytes, atomic};
-use crate::request::{Plan, Subject, plan::plan_without_request};
+use crate::request::{Plan, plan::plan_without_request};
 use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRef};
 use crate::{abi::DLTensor, loan::access::Access, tensor::foreign};
 
@@ -142,14 +142,8 @@ fn alloc_zeroed(shape: &[i64], dtype: DataType) -> Result<Managed, Error> {
     extents.check_rank()?;
     let bytes = packed_bytes(&extents, dtype).ok_or_else(|| Error::too_large(&extents))?;
     let mut memory = AlignedBytes::zeroed(bytes).map_err(|bytes| Error::OutOfMemory { bytes })?;
-    let plan = plan_without_request(&Subject {
-        device: Device::CPU,
-        dtype,
-        read_only: false,
-        copied: false,
-        legacy: LegacyPolicy::Copy,
-    });
     let lists = ShapeStrides::row_major(&extents)?;
     let mut zeros = Descriptor::for_host_memory(memory.data_ptr(), lists, dtype, Access::Shared);
+    let plan = plan_without_request(&zeros.subject());
     Ok(UnfinishedExport::new(memory, Capacity::ANY)?.into_tensor(&mut zeros, &plan))
 }

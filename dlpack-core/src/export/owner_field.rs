@@ -4,7 +4,7 @@
 use crate::export::block::{UnfinishedExport, drop_out_of_line};
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{
-    finish_export, finish_without_owner, is_plain, plan_export, subject_of, transfer_path,
+    finish_export, finish_without_owner, is_plain, plan_export, transfer_path,
 };
 use crate::export::hand_over::RawExport;
 use crate::export::root::{AllocationHandle, allocation_of, share_root};
@@ -48,7 +48,7 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     if !is_plain(descriptor) {
         return None;
     }
-    let plan = plan_without_request(&subject_of(descriptor));
+    let plan = plan_without_request(&descriptor.subject());
     let capacity = Capacity::of_rank(descriptor.rank());
     if let Some(allocation) = allocation_of(descriptor) {
         let block = UnfinishedExport::try_new(AllocationHandle(allocation.clone()), capacity)?;

@@ -8,9 +8,9 @@ use crate::export::dims_storage::Capacity;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::layout::{Dims, dims::MAX_RANK};
 use crate::loan::access::Access;
-use crate::request::plan::{Subject, plan_without_request};
+use crate::request::plan::plan_without_request;
 use crate::tensor::foreign::check_tensor;
-use crate::{DataType, Descriptor, Device, Error, LegacyPolicy, Managed, TensorRef, Version, abi};
+use crate::{DataType, Descriptor, Device, Error, Managed, TensorRef, Version, abi};
 
 /// An array in host memory, as Python's buffer protocol describes it.
 ///
@@ -66,14 +66,11 @@ pub unsafe fn keep_strided<'a, O: Send + 'static, E>(
     // SAFETY: the description is last used by `block.into_versioned` below, before the block becomes a tensor.
     let array = describe(unsafe { block.owner_in_place() })?;
     let lists = read_shape_strides(&array).map_err(&failed)?;
-    let plan = plan_without_request(&Subject {
-        device: Device::CPU,
-        dtype: array.dtype,
+    let mut tensor = Descriptor {
         read_only: array.read_only,
-        copied: false,
-        legacy: LegacyPolicy::Copy,
-    });
-    let mut tensor = Descriptor::for_host_memory(array.data, lists, array.dtype, Access::Shared);
+        ..Descriptor::for_host_memory(array.data, lists, array.dtype, Access::Shared)
+    };
+    let plan = plan_without_request(&tensor.subject());
     // `from_raw` runs all checks that an imported tensor needs.
     // SAFETY: `into_versioned` returns a valid struct that is used only here; by this function's contract its items may be
     // read, and written unless it is read-only.
