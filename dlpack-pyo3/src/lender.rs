@@ -159,7 +159,7 @@ impl<'py> UnfilledLender<'py> {
 /// itself alive. Therefore repeated pickling does not build a chain of objects.
 pub(crate) fn keep_by_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
     match CLASS.get(view.py()) {
-        Some(lenders) => (lenders.keep_by_root)(tensor, view),
+        Some(lenders) => (lenders.find_and_keep_root)(tensor, view),
         // Without a lender no memoryview shows memory of ours.
         None => Ok(tensor),
     }
@@ -189,8 +189,8 @@ fn to_ssize(number: impl TryInto<Py_ssize_t>) -> Py_ssize_t {
 /// The class of lenders, and the function that imports need once there are lenders.
 struct LenderClass {
     class: Py<PyType>,
-    /// [`memoryview::keep_by_root`], as a pointer, so that a module that makes no lenders does not contain it.
-    keep_by_root: fn(Managed, &Bound<'_, PyMemoryView>) -> PyResult<Managed>,
+    /// [`memoryview::find_and_keep_root`], as a pointer, so that a module that makes no lenders does not contain it.
+    find_and_keep_root: fn(Managed, &Bound<'_, PyMemoryView>) -> PyResult<Managed>,
 }
 
 /// The class of lenders, after the first was made.
@@ -216,10 +216,9 @@ fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
         let flags = ffi::Py_TPFLAGS_HAVE_GC;
         // SAFETY: each function has the type of its slot, and is for objects that begin with a `Lender`.
         let class = unsafe { values::new_class::<Lender>(py, name, itemsize, flags, &slots) }?;
-        let keep_by_root = memoryview::keep_by_root;
         Ok(LenderClass {
             class,
-            keep_by_root,
+            find_and_keep_root: memoryview::find_and_keep_root,
         })
     };
     let lenders = CLASS.get_or_try_init(py, make)?;

@@ -7,8 +7,11 @@ use pyo3::{intern, prelude::*};
 
 use crate::lender::tensor_of_lender;
 
-/// Implements [`keep_by_root`](super::keep_by_root) once there are lenders.
-pub(super) fn keep_by_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
+/// Implements [`keep_by_root`](super::keep_by_root), once there are lenders.
+pub(super) fn find_and_keep_root(
+    tensor: Managed,
+    view: &Bound<'_, PyMemoryView>,
+) -> PyResult<Managed> {
     let mut lender = exporter_of(view)?;
     // The buffer of a pickle is backed by another memoryview. Real chains of them are shorter than this limit.
     for _ in 0..8 {

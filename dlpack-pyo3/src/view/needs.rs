@@ -26,7 +26,7 @@ pub(super) struct Needs {
     pub(super) as_bytes: bool,
     /// [`Self::convert_by_numpy`], if an argument that does not fit is converted. It is a pointer so that a module without such views
     /// does not contain it.
-    pub(super) convert: Option<Convert>,
+    pub(super) convert: Option<Conversion>,
     /// Whether the view has a promise, so that it must not overlap others.
     pub(super) promise: bool,
     /// Whether the memory has to be on a GPU instead of the host.
@@ -34,7 +34,7 @@ pub(super) struct Needs {
 }
 
 /// A function that imports an argument after a conversion.
-type Convert = fn(&Needs, &Bound<'_, PyAny>) -> PyResult<Managed>;
+type Conversion = fn(&Needs, &Bound<'_, PyAny>) -> PyResult<Managed>;
 
 impl Needs {
     /// The tensor of an argument, or of the array that the argument was converted to.
