@@ -280,9 +280,12 @@ impl DLPack for LentOnRequest {
     }
 }
 
-#[dlpack_pymethods]
 #[pymethods]
 impl LentOnRequest {
+    #[classattr]
+    #[expect(non_upper_case_globals, reason = "the name that DLPack gives it")]
+    const __dlpack_c_exchange_api__: Protocol<Self> = Protocol::new();
+
     #[new]
     fn new() -> PyResult<Self> {
         Ok(Self {
