@@ -162,7 +162,12 @@ fn transpositions_whose_sides_are_no_multiple_of_a_tile() {
             1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 67, 127, 129, 131,
         ]
     };
-    for itemsize in [1, 2, 3, 4, 8, 16, 20] {
+    let sizes: &[usize] = if cfg!(miri) {
+        &[1, 3, 16]
+    } else {
+        &[1, 2, 3, 4, 8, 16, 20]
+    };
+    for &itemsize in sizes {
         for &h in sides {
             for &w in sides {
                 check(&[w, h], &[1, w], itemsize);
