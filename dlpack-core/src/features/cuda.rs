@@ -42,7 +42,9 @@ use ::cudarc::driver::{
 
 use crate::array::{Array, Rank};
 use crate::element::{AnyBits, Plain};
-use crate::features::cudarc::{is_capturing, waits_for_events, with_restored_context};
+use crate::features::cudarc::{
+    is_capturing, refuse_capturing, waits_for_events, with_restored_context,
+};
 use crate::layout::Dims;
 use crate::request::Consumer;
 use crate::stream::driver::cuda_error;
@@ -189,9 +191,9 @@ impl<T, L> DeviceArray<T, L> {
         let before = core::mem::replace(&mut self.unordered, true);
         let stream = Arc::clone(lent.slice.stream());
         let ended = with_restored_context(stream.context(), || {
-            if waits_for_events(stream.context()) && !lent.in_capture && is_capturing(&stream)? {
-                // A wait for its events would break the capture, so they are neither waited for nor destroyed.
-                return Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+            if waits_for_events(stream.context()) && !lent.in_capture {
+                // Then the events of the slice are neither waited for nor destroyed.
+                refuse_capturing(&stream)?;
             }
             // This makes the stream wait for the other `cudarc` streams that used the slice.
             ManuallyDrop::into_inner(lent.slice).leak();

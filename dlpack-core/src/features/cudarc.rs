@@ -88,8 +88,8 @@ fn locate_slice<'a>(
     locate: impl FnOnce(&'a CudaStream) -> (CUdeviceptr, SyncOnDrop<'a>),
 ) -> Result<SliceLocation, DriverError> {
     let address = with_restored_context(stream.context(), || {
-        if waits && is_capturing(stream)? {
-            return Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
+        if waits {
+            refuse_capturing(stream)?;
         }
         let (address, read) = locate(stream);
         // Dropping the guard would record the consumer's read in the one read event of the slice.
@@ -113,6 +113,14 @@ pub(super) fn is_capturing(stream: &CudaStream) -> Result<bool, DriverError> {
         Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
         Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) => Ok(true),
         Err(error) => Err(error),
+    }
+}
+
+/// Refuses a stream that captures: a wait for earlier work would break its capture.
+pub(super) fn refuse_capturing(stream: &CudaStream) -> Result<(), DriverError> {
+    match is_capturing(stream)? {
+        true => Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)),
+        false => Ok(()),
     }
 }
 

@@ -333,19 +333,14 @@ impl DriverSession {
         let mut event = event;
         if !self.driver.retains_context(own) {
             self.enter_context(self.lasting_context()?)?;
-            let mut later = self.acquire_event()?;
-            self.driver.with_new_stream(|stream| {
-                self.wait_for_event(stream, &event)?;
-                self.record_event(&mut later, stream)
-            })?;
-            event = later;
+            event = self.join_events(&[&event])?;
             self.enter_context(own)?;
         }
         Counted::new(event).map_err(|(_, bytes)| Error::OutOfMemory { bytes })
     }
 
-    /// An event of the current context that happens when both events have happened.
-    pub(crate) fn join_events(&self, events: [&Event; 2]) -> Result<Counted<Event>, Error> {
+    /// A new event of the current context that happens when all of these events have happened.
+    pub(crate) fn join_events(&self, events: &[&Event]) -> Result<Event, Error> {
         let mut later = self.acquire_event()?;
         self.driver.with_new_stream(|stream| {
             for event in events {
@@ -353,7 +348,7 @@ impl DriverSession {
             }
             self.record_event(&mut later, stream)
         })?;
-        Counted::new(later).map_err(|(_, bytes)| Error::OutOfMemory { bytes })
+        Ok(later)
     }
 
     /// Whether a context is certain to live now. A context that is neither retained nor the caller's may have been destroyed,

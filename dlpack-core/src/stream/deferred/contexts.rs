@@ -22,8 +22,8 @@ const MUCH: usize = 1 << 28;
 /// The value of [`OPEN`] after the contexts were last recorded. The owners that were left cannot be recorded.
 static TRIED: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// [`record_uncaptured_contexts`], since the first owner was deferred. So code that defers no owner, such as an import that waits for its
-/// producer, does not link it.
+/// [`record_uncaptured_contexts`], since the first owner was deferred. So code that defers no owner, such as an import that waits
+/// for its producer, does not link it.
 static RECORD_CONTEXTS: OnceLock<fn(StreamApi)> = OnceLock::new();
 
 /// Called before an owner is deferred.
@@ -156,7 +156,8 @@ fn record_end_of_contexts(session: &DriverSession) -> Result<Option<Counted<Even
         };
         if let Some(event) = record_end_of_context(session, context)? {
             joined = Some(match joined {
-                Some(earlier) => session.join_events([&earlier, &event])?,
+                // In a primary context that core keeps.
+                Some(earlier) => session.make_lasting(session.join_events(&[&earlier, &event])?)?,
                 None => event,
             });
         }
