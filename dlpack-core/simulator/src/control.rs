@@ -167,10 +167,10 @@ extern "C" fn sim_fail(entry: *const c_char, nth: u64, code: i32) {
 }
 
 /// Switches an option: `no-ctx-record-event` (`cuCtxRecordEvent` gives 801), `no-stream-ids` (so does
-/// `cuStreamGetId`), `no-stream-devices` (and `hipStreamGetDevice`), `no-user-objects` (and `cuUserObjectCreate`), `no-memory-pools` (a device without
-/// stream-ordered memory: `cuMemAllocAsync` gives 801), `lax-captures` (a capturing stream can be asked for its context and its
-/// number), `edge-data` (an edge of each graph has data, so that `cuStreamGetCaptureInfo_v2` lists no nodes), `free-at-once` (`cuMemFree` waits for nothing), `slow` (an event has
-/// happened only if the host knows), `no-record` (nothing is kept for the
+/// `cuStreamGetId`), `no-stream-devices` (and `hipStreamGetDevice`), `no-user-objects` (and `cuUserObjectCreate`),
+/// `no-memory-pools` (a device without stream-ordered memory: `cuMemAllocAsync` gives 801), `lax-captures` (a capturing stream can be asked for its context and its
+/// number), `edge-data` (an edge of each graph has data, so that `cuStreamGetCaptureInfo_v2` lists no nodes), `free-at-once`
+/// (`cuMemFree` waits for nothing), `slow` (an event has happened only if the host knows), `no-record` (nothing is kept for the
 /// second oracle from now on), `hand-over` (at each call all
 /// threads have waited for each other), `reuse-handles` (a new stream gets the handle of one that was destroyed). And those by which a test finds out what its order hangs on: a call
 /// that succeeds and orders nothing. `ignore-record`, `ignore-wait`, `ignore-ctx-record`, `ignore-event-synchronize`,

@@ -66,8 +66,8 @@ impl<T: Plain, L: Rank> View<T, L> {
     ///
     /// # Errors
     ///
-    /// Another data type, rank or size of the element's axes, an element whose items are not contiguous, or memory that the CPU
-    /// cannot read.
+    /// The tensor has another data type or rank, or its last axes have other sizes than those of the element. The items of an
+    /// element are not contiguous, or the CPU cannot read the memory.
     #[inline]
     pub fn new(tensor: Managed) -> Result<Self, Error> {
         Self::try_new(tensor).map_err(|(error, _)| error)

@@ -415,8 +415,8 @@ pub fn collect() -> usize {
     lock_lists().owners_outside_graphs().count()
 }
 
-/// Drops the owners of data that was read in captures, as [`collect`] does. Owners whose work is still running
-/// are dropped later; before CUDA 12.5, and in HIP, the host waits for the device.
+/// Drops the owners of data that was read in captures, as [`collect`] does. While a consumer's work on the data is still
+/// running, the owner is kept. Before CUDA 12.5, and in HIP, this function waits for the device instead.
 ///
 /// Where the driver tells when a graph is gone, only programs that keep graphs without launching them again need this.
 ///

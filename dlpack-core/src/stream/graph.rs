@@ -63,9 +63,9 @@ impl DriverSession {
         }
     }
 
-    /// The graph that a stream captures. `None` if the driver cannot tell. `front`: a place for the nodes that the stream's next step
-    /// depends on; the driver owns their list until the stream is used again. The driver returns no such list if an edge has data,
-    /// as a programmatic dependency has: then only a query without `front` succeeds.
+    /// The graph that a stream captures; `None` if the driver cannot tell. The nodes on which the stream's next step depends are
+    /// written to `front`. The driver owns their list until the stream is used again. If an edge of the graph has data, as that of a
+    /// programmatic dependency has, only a query without `front` succeeds.
     fn captured_graph(
         &self,
         stream: usize,

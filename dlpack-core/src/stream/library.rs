@@ -143,7 +143,8 @@ impl OpenLibrary {
 }
 
 /// The message of the system. Since version 0.9, an error of `libloading` has that as its source, behind its own message.
-/// Windows does not name the library, so its name is added, as it is if the message is about a library that this one needs.
+/// Windows does not name the library, so its name is added. It is also added to a message about another library that this one
+/// needs.
 #[inline(never)]
 fn describe_failure(name: &OsString, error: &libloading::Error) -> String {
     let why = match core::error::Error::source(error) {

@@ -125,8 +125,9 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     ///
-    /// Another data type, other sizes of the element's axes, memory that the CPU cannot read or that is shared with writers, elements that are not contiguous in
-    /// C order, an address that is not aligned for `T`, or a byte that is not a valid `bool`.
+    /// The tensor has another data type, or its last axes have other sizes than those of the element. The CPU cannot read the
+    /// memory, or other code may write it. The elements are not contiguous in C order, the address is not aligned for `T`, or a
+    /// byte is not a valid `bool`.
     pub fn as_slice<T: Plain>(&self) -> Result<&'a [T], Error> {
         let len = self.slice_len::<T>()?;
         if len == 0 {

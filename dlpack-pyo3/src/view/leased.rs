@@ -26,7 +26,7 @@ pub(super) enum Keeper {
     },
 }
 
-// SAFETY: the references to an array can only be released, which takes the value.
+// SAFETY: the references to an array, and the buffer of its base, can only be released, which takes the value.
 unsafe impl Sync for Keeper {}
 
 impl Keeper {
