@@ -22,7 +22,7 @@ use crate::layout::dims::{INLINE, InlineDims};
 use crate::layout::extent;
 use crate::layout::shape::HOLE;
 use crate::layout::shape_strides::ShapeStrides;
-use crate::{DeviceType, Error, Order, loan::LentMemory};
+use crate::{Error, Order, loan::LentMemory};
 
 impl Annotation {
     /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
@@ -170,7 +170,9 @@ impl Annotation {
         let reading = self.reading.unwrap_or(Reading::of_memory(memory));
         let (dtype, element_bytes) = (reading.dtype, reading.element_bits / 8);
         let reinterpreted = self.reading.is_some() && dtype != memory.dtype;
-        let is_simple = (self.device).is_none_or(|it| it == memory.device || memory.any_device)
+        let device = self.device.unwrap_or(memory.device);
+        let is_simple = (device == memory.device || memory.any_device)
+            && device.device_type.is_known()
             && memory.stream.is_none()
             && (!reinterpreted || (dtype.is_known() && reading.any_bits))
             && element_bytes > 0
@@ -187,11 +189,6 @@ impl Annotation {
             distance = distance.checked_add(first)?;
         }
         let distance = usize::try_from(distance.checked_add(self.byte_offset)?).ok()?;
-        let device = self.device.unwrap_or(memory.device);
-        // The comparison saves nearly all calls from the longer check.
-        if device.device_type != DeviceType::CPU && !device.device_type.is_known() {
-            return None;
-        }
         let is_addressable = device.device_type.is_addressable();
         let start = FirstElement {
             data: memory

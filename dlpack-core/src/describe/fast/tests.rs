@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::layout::shape::HOLE;
 use crate::loan::{OwnLayout, access::Access};
-use crate::{DataType, Device, Element, Loan, Parts};
+use crate::{DataType, Device, DeviceType, Element, Loan, Parts};
 
 mod random;
 
