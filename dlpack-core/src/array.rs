@@ -119,6 +119,9 @@ impl<T: Plain, L: Rank> Array<T, L> {
         {
             return Err(tensor.not_contiguous());
         }
+        if size_of::<T>() == 0 && extent::count_items(shape).is_none() {
+            return Err(Error::too_large(shape));
+        }
         let (lists, strides) = (L::from_slice(shape)?, L::from_slice(strides)?);
         Ok(Self {
             data: tensor.data,

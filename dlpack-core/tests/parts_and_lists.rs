@@ -5,25 +5,64 @@
 mod made;
 
 use dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY;
-use dlpack_core::array::View;
+use dlpack_core::array::{View, ViewMut};
 use dlpack_core::binding::keep_by_root_of;
+use dlpack_core::element::Plain;
 use dlpack_core::import::FromList;
-use dlpack_core::{DLPack, Error, FromDLPack, Loan, LoanMut, Managed, Parts, SharedBuffer};
+use dlpack_core::{
+    DLPack, DataType, Error, FromDLPack, Loan, LoanMut, Managed, Parts, SharedBuffer,
+};
 use made::{BOOL, Foreign, U8};
 
 /// DTY-02: all bytes of an array of `bool` are checked, also those of its last element.
 #[test]
 fn the_last_byte_of_a_list_of_bools_is_checked() {
     for wrong in 0..6 {
-        let mut bytes = [1_u8; 6];
+        let mut bytes = vec![1_u8; 6];
         bytes[wrong] = 7;
-        let foreign = Foreign::new(bytes.as_mut_ptr(), BOOL, &[3, 2]);
-        // SAFETY: a valid tensor over `bytes`, which outlives it and is not written.
-        let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
-        let view = View::<[bool; 2], [i64; 1]>::new(managed).unwrap();
-        let found = view.as_slice().map(<[_]>::len);
-        assert_eq!(found, Err(Error::NotBool { found: 7 }), "byte {wrong}");
+        let tensor = bytes.into_dlpack().unwrap();
+        let tensor = tensor.cast(DataType::BOOL, &[3, 2]).unwrap();
+        let mut view = ViewMut::<[bool; 2], [i64; 1]>::new(tensor).unwrap();
+        let error = Some(Error::NotBool { found: 7 });
+        assert_eq!(view.as_slice().err(), error, "byte {wrong}");
+        #[cfg(feature = "ndarray")]
+        {
+            assert_eq!(view.as_ndarray().err(), error, "byte {wrong}");
+            assert_eq!(view.as_ndarray_mut().err(), error, "byte {wrong}");
+        }
+        #[cfg(feature = "nalgebra")]
+        {
+            assert_eq!(view.as_vector().err(), error, "byte {wrong}");
+            assert_eq!(view.as_vector_mut().err(), error, "byte {wrong}");
+        }
+        assert_eq!(view.as_mut_slice().err(), error, "byte {wrong}");
     }
+}
+
+/// LAY-05: a tensor without items has no address, but elements without bytes can be any number.
+#[test]
+fn elements_without_bytes_are_lent_without_an_address() {
+    fn assert_lent<T: Plain + core::fmt::Debug + PartialEq + 'static>(tensor: Managed) {
+        assert!(tensor.view().as_ptr().is_null());
+        let view = View::<T, [i64; 1]>::new(tensor).unwrap();
+        assert_eq!(view.as_slice().unwrap().len(), 6);
+        #[cfg(feature = "ndarray")]
+        assert_eq!(view.as_ndarray().unwrap().iter().count(), 6);
+        #[cfg(feature = "nalgebra")]
+        assert_eq!(view.as_vector().unwrap().iter().count(), 6);
+    }
+    let (numbers, bools) = (Vec::<u32>::new(), Vec::<bool>::new());
+    assert_lent::<[u32; 0]>(numbers.into_dlpack().unwrap().reshape(&[6, 0]).unwrap());
+    assert_lent::<[bool; 0]>(bools.into_dlpack().unwrap().reshape(&[6, 0]).unwrap());
+}
+
+/// The count of elements without bytes is checked, as no size in bytes limits it.
+#[test]
+fn too_many_elements_without_bytes_are_refused() {
+    let tensor = Vec::<u32>::new().into_dlpack().unwrap();
+    let tensor = tensor.reshape(&[20, usize::MAX / 20, 0]).unwrap();
+    let error = View::<[u32; 0], [i64; 2]>::new(tensor).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
 }
 
 /// A tensor that cannot be read leaves the vector that it would replace as it is, also if the vector has as many elements.
@@ -49,6 +88,29 @@ fn elements_of_several_numbers_are_lent_to_ndarray() {
     let array = first.as_ndarray().unwrap();
     let found: Vec<_> = array.iter().map(|element| element[0]).collect();
     assert_eq!(found, [0.0, 1.0, 2.0]);
+}
+
+/// The stride of an axis of one element is never applied, and need not be a multiple of the element.
+#[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+#[test]
+fn the_stride_of_a_single_element_is_not_checked() {
+    let tensor = |rows: usize| {
+        let numbers: Vec<f32> = (0..10_u8).take(5 * rows).map(f32::from).collect();
+        let tensor = numbers.into_dlpack().unwrap().reshape(&[rows, 5]).unwrap();
+        View::<[f32; 3], [i64; 1]>::new(tensor.slice(1, 0..3).unwrap()).unwrap()
+    };
+    let (single, apart) = (tensor(1), tensor(2));
+    assert_eq!(single.as_slice().unwrap(), [[0.0, 1.0, 2.0]]);
+    #[cfg(feature = "ndarray")]
+    {
+        assert_eq!(single.as_ndarray().unwrap()[0], [0.0, 1.0, 2.0]);
+        assert_eq!(apart.as_ndarray().err(), apart.as_slice().err());
+    }
+    #[cfg(feature = "nalgebra")]
+    {
+        assert_eq!(single.as_vector().unwrap()[0], [0.0, 1.0, 2.0]);
+        assert_eq!(apart.as_vector().err(), apart.as_slice().err());
+    }
 }
 
 #[test]

@@ -122,29 +122,36 @@ impl<T: Plain, L: Rank> Array<T, L> {
     ///
     /// # Errors
     ///
-    /// The errors of [`Array::as_slice`], except that all strides are accepted.
+    /// The errors of [`Array::as_slice`], except that gaps between elements are accepted if they are multiples of an element.
     #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
     pub(crate) fn check_lendable_layout(&self) -> Result<(&[i64], Dims), Error> {
         if self.shared {
             return Err(Error::MayChange);
         }
         let shape = self.shape.as_ref();
-        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
-        if self.is_empty() {
-            // No element is reached. Other crates may reject the strides of an empty array, so these are replaced.
+        if !self.occupies_memory() {
+            // No byte is reached. Other crates may reject the strides of such an array, so these are replaced.
             return Ok((shape, extent::packed_strides(Order::C, shape, 1)?));
         }
-        for stride in strides.iter_mut() {
-            // Elements without scalars, such as `[f32; 0]`, may have any stride.
-            if *stride % Self::SCALARS.max(1) != 0 {
+        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
+        for (stride, &extent) in strides.iter_mut().zip(shape) {
+            // The stride of an axis of one element is never applied.
+            if extent > 1 && *stride % Self::SCALARS != 0 {
                 return Err(self.not_contiguous());
             }
-            *stride /= Self::SCALARS.max(1);
+            *stride /= Self::SCALARS;
         }
         check_alignment(self.data.addr(), align_of::<T>(), T::DTYPE)?;
         if !T::ANY_BITS {
-            self.as_tensor(shape, self.strides.as_ref()).check_bools()?;
+            let (shape, strides) = self.scalar_axes()?;
+            self.as_tensor(&shape, &strides).check_bools()?;
         }
         Ok((shape, strides))
+    }
+
+    /// Whether the elements have bytes. The address of an array without bytes may be null.
+    #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
+    pub(crate) fn occupies_memory(&self) -> bool {
+        size_of::<T>() != 0 && !self.is_empty()
     }
 }

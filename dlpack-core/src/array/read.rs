@@ -107,7 +107,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        // The size in bytes was checked, so the product overflows only if another extent is 0.
+        // The size in bytes was checked, or the count of elements without bytes, so the product overflows only if another extent
+        // is 0.
         let extents = self.shape.as_ref().iter();
         extents.fold(1, |len: usize, &extent| {
             len.wrapping_mul(extent_to_usize(extent))
@@ -346,17 +347,21 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
         if Self::SCALARS == 1 {
             copy(shape, strides);
         } else {
-            let (mut shape, mut strides) = (
-                Dims::from(shape).check_allocated()?,
-                Dims::from(strides).check_allocated()?,
-            );
-            shape.append(&[Self::SCALARS])?;
-            strides.append(&[1])?;
+            let (shape, strides) = self.scalar_axes()?;
             copy(&shape, &strides);
         }
         // SAFETY: `gather` has written the bytes of `len` elements to `to`, which no other code accesses.
         unsafe { T::Access::make_values(to, len) };
         Ok(())
+    }
+
+    /// Shape and strides with one more axis, of the scalars of an element.
+    pub(super) fn scalar_axes(&self) -> Result<(Dims, Dims), Error> {
+        let mut shape = Dims::from(self.shape.as_ref()).check_allocated()?;
+        let mut strides = Dims::from(self.strides.as_ref()).check_allocated()?;
+        shape.append(&[Self::SCALARS])?;
+        strides.append(&[1])?;
+        Ok((shape, strides))
     }
 
     pub(crate) fn not_contiguous(&self) -> Error {

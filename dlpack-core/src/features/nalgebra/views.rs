@@ -31,10 +31,10 @@ where
             _ => return Err(array.not_contiguous()),
         }
     }
-    let start = if array.is_empty() {
-        NonNull::dangling().as_ptr()
-    } else {
+    let start = if array.occupies_memory() {
         array.as_ptr().cast_mut()
+    } else {
+        NonNull::dangling().as_ptr()
     };
     Ok((start, shape, strides))
 }
@@ -57,7 +57,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 2]> {
         let (start, [rows, columns], [down, right]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
         // SAFETY: `matrix_parts` found aligned, initialised elements without writers (by `check_lendable_layout`); the array is
-        // borrowed and keeps them alive. An empty array has a dangling address, which is never read.
+        // borrowed and keeps them alive. An array without bytes has a dangling address.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
@@ -81,7 +81,7 @@ impl<T: Plain + Scalar> Array<T, [i64; 1]> {
         let (start, [rows], [down]) = matrix_parts(self)?;
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
         // SAFETY: `matrix_parts` found aligned, initialised elements without writers (by `check_lendable_layout`); the array is
-        // borrowed and keeps them alive. An empty array has a dangling address, which is never read.
+        // borrowed and keeps them alive. An array without bytes has a dangling address.
         let storage = unsafe { ViewStorage::from_raw_parts(start, shape, strides) };
         Ok(MatrixView::from_data(storage))
     }
@@ -107,7 +107,7 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 2]> {
         let (shape, strides) = ((Dyn(rows), Dyn(columns)), (Dyn(down), Dyn(right)));
         // SAFETY: `matrix_parts` found aligned, initialised elements without other users (by `check_lendable_layout`); the array is
         // exclusively borrowed and keeps them alive. No two indices refer to the same element: `ViewMut` checked that when it was
-        // made. An empty array has a dangling address, which is never used.
+        // made. An array without bytes has a dangling address.
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
     }
@@ -133,7 +133,7 @@ impl<T: Plain + Scalar> ArrayMut<T, [i64; 1]> {
         let (shape, strides) = ((Dyn(rows), U1), (Dyn(down), Dyn(0)));
         // SAFETY: `matrix_parts` found aligned, initialised elements without other users (by `check_lendable_layout`); the array is
         // exclusively borrowed and keeps them alive. No two indices refer to the same element: `ViewMut` checked that when it was
-        // made. An empty array has a dangling address, which is never used.
+        // made. An array without bytes has a dangling address.
         let storage = unsafe { ViewStorageMut::from_raw_parts(start, shape, strides) };
         Ok(MatrixViewMut::from_data(storage))
     }

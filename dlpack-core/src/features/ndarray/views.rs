@@ -25,7 +25,7 @@ impl<T: Plain, D: Dimension> ViewParts<T, D> {
         let mut start = array.as_ptr().cast_mut();
         let mut reversed = 0;
         for (axis, (&extent, &stride)) in shape.iter().zip(&strides[..]).enumerate() {
-            // For an array with elements these values fit. For an empty one, the check below decides.
+            // For an array with bytes these values fit. For one without, the check below decides.
             extents[axis] = usize::try_from(extent).unwrap_or(usize::MAX);
             steps[axis] = 1;
             if extent > 1 {
@@ -36,7 +36,7 @@ impl<T: Plain, D: Dimension> ViewParts<T, D> {
                 }
             }
         }
-        if array.is_empty() {
+        if !array.occupies_memory() {
             start = NonNull::dangling().as_ptr();
             // `ndarray` limits the product of the sizes that are not zero.
             let mut others = Dims::from(shape).check_allocated()?;
@@ -71,12 +71,12 @@ macro_rules! views {
             ///
             /// # Errors
             ///
-            /// The errors of [`Array::as_slice`], except that all strides are accepted.
+            /// The errors of [`Array::as_slice`], except that gaps between elements are accepted if they are multiples of an element.
             #[doc(alias = "as_array")]
             pub fn as_ndarray(&self) -> Result<ArrayView<'_, T, $dimension>, Error> {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
                 // SAFETY: `ViewParts::new` found aligned, initialised elements without writers (by `check_lendable_layout`); the
-                // array is borrowed and keeps them alive. An empty array has a dangling address, which is never read.
+                // array is borrowed and keeps them alive. An array without bytes has a dangling address.
                 let mut view = unsafe { ArrayView::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
                 Ok(view)
@@ -103,7 +103,7 @@ macro_rules! views {
                 let frame = ViewParts::<T, $dimension>::new(self)?;
                 // SAFETY: `ViewParts::new` found aligned, initialised elements without other users (by `check_lendable_layout`); the
                 // array is exclusively borrowed and keeps them alive. No two indices refer to the same element: `ViewMut` checked
-                // that when it was made. An empty array has a dangling address, which is never used.
+                // that when it was made. An array without bytes has a dangling address.
                 let mut view = unsafe { ArrayViewMut::from_shape_ptr(frame.shape, frame.start) };
                 (0..64).filter(|axis| frame.reversed >> axis & 1 != 0).for_each(|axis| view.invert_axis(Axis(axis)));
                 Ok(view)
