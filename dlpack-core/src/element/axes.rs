@@ -60,29 +60,41 @@ impl Axes {
     }
 
     /// The axes of a struct: if all fields have the same axes, these and one before them; otherwise a single axis of all items.
+    ///
+    /// # Panics
+    ///
+    /// If fields with different axes include one that is not in C order. An import would read the items of the single axis in
+    /// C order.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_fields(fields: &[Self]) -> Self {
         assert!(!fields.is_empty(), "an element has at least one field");
         let mut items = 0;
-        let mut alike = true;
+        let (mut alike, mut row_major) = (true, true);
         let mut field = 0;
         while field < fields.len() {
             items += fields[field].count_items();
-            alike = alike && fields[field].has_same_extents(&fields[0]);
+            alike = alike && fields[field].has_same_axes(&fields[0]);
+            row_major = row_major && fields[field].is_row_major();
             field += 1;
         }
         if alike {
-            Self::of_array(fields.len(), fields[0])
-        } else {
-            Self::of_array(items, Self::NONE)
+            return Self::of_array(fields.len(), fields[0]);
         }
+        assert!(
+            row_major,
+            "a column-major matrix cannot be a field beside fields with other axes: use rows, such as `[[f32; 4]; 4]`"
+        );
+        Self::of_array(items, Self::NONE)
     }
 
-    const fn has_same_extents(&self, other: &Self) -> bool {
+    const fn has_same_axes(&self, other: &Self) -> bool {
         let mut axis = 0;
         while axis < self.len {
-            if self.extents[axis] != other.extents[axis] {
+            let extent = self.extents[axis];
+            // The stride of an axis with one index does not matter.
+            let same_steps = extent == 1 || self.strides[axis] == other.strides[axis];
+            if extent != other.extents[axis] || !same_steps {
                 return false;
             }
             axis += 1;
@@ -198,9 +210,9 @@ mod tests {
     #[test]
     fn lists_of_eight_axes_are_compared_to_their_ends() {
         let eight = <[[[[[[[[u8; 2]; 3]; 4]; 5]; 6]; 7]; 8]; 9]>::TRAILING;
-        assert!(eight.has_same_extents(&eight));
+        assert!(eight.has_same_axes(&eight));
         let other = <[[[[[[[[u8; 1]; 3]; 4]; 5]; 6]; 7]; 8]; 9]>::TRAILING;
-        assert!(!eight.has_same_extents(&other));
+        assert!(!eight.has_same_axes(&other));
     }
 
     #[test]
@@ -209,5 +221,32 @@ mod tests {
         assert_eq!(mixed.extents(), [4]);
         let alike = Axes::of_fields(&[<[f32; 3]>::TRAILING, <[f32; 3]>::TRAILING]);
         assert_eq!(alike.extents(), [2, 3]);
+    }
+
+    #[test]
+    fn column_major_fields_keep_their_axes() {
+        let matrix = Axes::of_columns(3, 2, Axes::NONE);
+        let alike = Axes::of_fields(&[matrix, matrix]);
+        assert_eq!(alike.extents(), [2, 3, 2]);
+        assert_eq!(alike.strides(), [6, 1, 3]);
+        // The stride of an axis with one index does not matter.
+        let row = Axes::of_columns(1, 3, Axes::NONE);
+        let alike = Axes::of_fields(&[row, <[[f32; 3]; 1]>::TRAILING]);
+        assert_eq!(alike.extents(), [2, 1, 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a column-major matrix cannot be a field")]
+    fn a_column_major_field_is_not_exported_by_the_strides_of_another() {
+        let _ = Axes::of_fields(&[
+            <[[f32; 2]; 2]>::TRAILING,
+            Axes::of_columns(2, 2, Axes::NONE),
+        ]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a column-major matrix cannot be a field")]
+    fn a_column_major_field_is_not_flattened() {
+        let _ = Axes::of_fields(&[Axes::of_columns(4, 4, Axes::NONE), <[f32; 4]>::TRAILING]);
     }
 }

@@ -107,6 +107,7 @@ groups! {
     /// four bits.
     ///
     /// As an element it adds an axis of size 2. A tensor of `float4_e2m1fn` whose last axis has an even size can be read as pairs.
+    /// A last axis of size 2 is the axis of the pairs.
     ///
     /// ```
     /// use dlpack_core::{DLPack, DataType};
