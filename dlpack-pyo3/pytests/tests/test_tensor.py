@@ -91,9 +91,11 @@ def test_one_number(numpy):
     assert p.take(numpy.array(1 + 2j)).item() == complex(p.take(numpy.array(1 + 2j))) == 1 + 2j
     assert not p.take(numpy.array([False])) and not p.take(numpy.array(0.0))
     assert p.take(numpy.array(float("nan")))
-    for not_index in (one, half, p.take(numpy.array(True)[None])):
+    for not_index in (one, half, p.take(numpy.array(True)), p.take(numpy.array([1]))):
         with pytest.raises(TypeError, match="only an integer tensor without axes is an index"):
             operator.index(not_index)
+    with pytest.raises(TypeError, match="expected an index of integers"):
+        one[p.take(numpy.array(True))]
     with pytest.raises(TypeError):
         float(p.take(numpy.array(1j)))
     with pytest.raises(ValueError):

@@ -102,7 +102,8 @@ pub(super) fn element_as_index<'py>(
     py: Python<'py>,
     view: &TensorRef<'_>,
 ) -> Result<Bound<'py, PyInt>, Raised> {
-    match only_element::<PyTypeError>(py, view)?.cast_into() {
+    // Exactly: a `bool` is an instance of `int`, but no index.
+    match only_element::<PyTypeError>(py, view)?.cast_into_exact() {
         Ok(number) if view.shape().is_empty() => Ok(number),
         _ => bail!(py, PyTypeError: "only an integer tensor without axes is an index"),
     }
