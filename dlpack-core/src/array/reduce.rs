@@ -22,7 +22,7 @@ impl<T: Number, L: Rank> Array<T, L> {
     /// The sum of all elements.
     ///
     /// Integers are added as `u64` or `i64` (`u128` and `i128` as themselves), and wrap around, as in NumPy. Floats are added in an
-    /// order that is not specified; the error is smaller than that of `iter().sum()`.
+    /// order that is not specified; the error is usually smaller than that of `iter().sum()`.
     ///
     /// ```
     /// use dlpack_core::{DLPack, array::View};

@@ -188,7 +188,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     ///
     /// # Errors
     ///
-    /// [`Error::Count`] if the shape has another number of elements; [`Error::BadExtent`] if a size is negative;
+    /// [`Error::Count`] if the shape has another number of elements; [`Error::BadExtent`] if a size exceeds `i64::MAX`;
     /// [`Error::NotContiguous`] if no strides fit the shape.
     pub fn reshape<const M: usize>(&self, shape: [usize; M]) -> Result<Part<'_, T, [i64; M]>, Error>
     where
@@ -219,7 +219,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     /// # Errors
     ///
     /// [`Error::Broadcast`] if an axis has a size other than 1 and that of `shape`, or if `shape` has fewer axes;
-    /// [`Error::BadExtent`] if a size is negative; [`Error::TooLarge`].
+    /// [`Error::BadExtent`] if a size exceeds `i64::MAX`; [`Error::TooLarge`].
     pub fn broadcast_to<const M: usize>(
         &self,
         shape: [usize; M],
