@@ -1,5 +1,7 @@
 //! The number of instructions of each call, counted by valgrind; unlike times, they repeat exactly.
 //!
+//! It fails if one of our calls takes more than [`EXPECTED`], by more than [`TOLERANCE`].
+//!
 //! The program runs itself under callgrind with two numbers of turns. The difference of the counts is that of the additional
 //! turns.
 
@@ -8,6 +10,21 @@ mod calls;
 use std::process::{Command, ExitCode};
 
 use calls::{CALLS, Call};
+
+/// The instructions of our calls, as benches/README.md lists them, on x86-64 Linux.
+const EXPECTED: [(&str, &str, f64); 8] = [
+    ("moved", "into_dlpack", 503.0),
+    ("moved", "into_dlpack, newtype", 503.0),
+    ("moved", "into_dlpack_with, legacy", 633.0),
+    ("shared", "Arc::to_dlpack", 347.0),
+    ("shared", "Arc::to_dlpack_with, versioned", 447.0),
+    ("shared", "and back: from_raw, view", 806.0),
+    ("described", "describe", 98.0),
+    ("described", "describe, padded rows", 645.0),
+];
+
+/// How much more is no failure: compilers and C libraries differ.
+const TOLERANCE: f64 = 1.1;
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 3_000;
@@ -54,6 +71,7 @@ fn table() -> Result<(), String> {
     );
     let mut group = "";
     let mut floor = 0.0;
+    let mut slower = Vec::new();
     for call in CALLS {
         let few = counted(call, FEW)?;
         let per_turn = (counted(call, MANY)? - few) / (MANY - FEW) as f64;
@@ -66,8 +84,21 @@ fn table() -> Result<(), String> {
             call.name,
             per_turn - floor
         );
+        let expected = EXPECTED
+            .iter()
+            .find(|row| (row.0, row.1) == (call.group, call.name));
+        if let Some((group, name, expected)) = expected
+            && per_turn > expected * TOLERANCE
+        {
+            slower.push(format!(
+                "`{group}` `{name}` takes {per_turn}, expected {expected}"
+            ));
+        }
     }
-    Ok(())
+    if slower.is_empty() || !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return Ok(());
+    }
+    Err(slower.join("; "))
 }
 
 /// The instructions of the whole process.

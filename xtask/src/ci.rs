@@ -35,6 +35,8 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     steps.push(Step::new("tests of cargo xtask mutants", mutants::test));
     steps.push(Step::new("models of what threads share", models::check));
     steps.push(Step::new("Miri, in short", miri::short));
+    let count = "instructions of exports: cargo bench --quiet -p benches --bench instructions";
+    steps.push(Step::line(count));
     steps.push(Step::new("clippy of examples/ecosystem", ecosystem));
     steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.extend(release::steps());
