@@ -7,11 +7,12 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr::{null_mut, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
 use pyo3::ffi::{Py_ssize_t, PyObject};
-use pyo3::types::{PyDict, PyModule, PyString, PyTuple, PyType};
-use pyo3::{ffi, prelude::*, sync::PyOnceLock};
+use pyo3::types::{PyDict, PyInt, PyModule, PyString, PyTuple, PyType};
+use pyo3::{ffi, prelude::*};
 
 /// CPython's `Py_buffer`. The stable ABI contains it since 3.11; its layout was the same before.
 #[repr(C)]
@@ -187,6 +188,12 @@ pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
     unsafe { PyInterpreterState_GetID(interpreter) }
 }
 
+/// Whether an object is an instance of a class or a subclass. Calls no `__instancecheck__`, unlike `isinstance`.
+pub(crate) fn is_instance(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
+    // SAFETY: attached, as `object` shows; both are valid types.
+    unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), class.as_type_ptr()) != 0 }
+}
+
 /// The address of a function of CPython's C API.
 ///
 /// # Errors
@@ -196,32 +203,55 @@ pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
 pub(crate) fn address_of(py: Python<'_>, name: &str) -> PyResult<usize> {
     let ctypes = py.import("ctypes")?.into_any();
     let ctypes = ctypes.cast::<PyModule>()?;
-    let function = ctypes.getattr("pythonapi")?.getattr(name)?;
+    let library = ctypes.getattr("pythonapi")?;
+    let class = ctypes.getattr("PyDLL")?;
+    if !is_instance(&library, class.cast::<PyType>()?) {
+        return Err(PyTypeError::new_err("`ctypes.pythonapi` was replaced"));
+    }
+    let function = library.getattr(name)?;
     let pointer = ctypes.call_method1("cast", (function, ctypes.getattr("c_void_p")?))?;
-    pointer.getattr("value")?.extract()
+    // Only an `int`: other objects have an `__index__` of their own.
+    let address = pointer.getattr("value")?.cast_into_exact::<PyInt>()?;
+    address.extract()
 }
 
-/// The address of a function of CPython's C API, cached in `known`; null if it is not found. Only called on attached threads.
-fn cached_address(known: &PyOnceLock<usize>, name: &str) -> *mut c_void {
-    // SAFETY: the callers are replacements of C-API functions, which require an attached thread.
-    let py = unsafe { Python::assume_attached() };
-    let address = known.get_or_init(py, || address_of(py, name).unwrap_or(0));
-    with_exposed_provenance_mut(*address)
+/// The address of a function of CPython's C API, which is stored in `known` once it was found.
+fn find_address(py: Python<'_>, known: &AtomicUsize, name: &str) -> PyResult<*mut c_void> {
+    let mut address = known.load(Ordering::Relaxed);
+    if address == 0 {
+        address = address_of(py, name)?;
+        known.store(address, Ordering::Relaxed);
+    }
+    Ok(with_exposed_provenance_mut(address))
 }
+
+/// The address of `PyBuffer_Release`, looked up before the first buffer is requested.
+static BUFFER_RELEASE: AtomicUsize = AtomicUsize::new(0);
 
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_int) -> c_int {
     type Get = unsafe extern "C" fn(*mut PyObject, *mut c_void, c_int) -> c_int;
-    static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
+    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
 
-    let function = cached_address(&ADDRESS, "PyObject_GetBuffer");
-    if function.is_null() {
-        // Raises what an object without a buffer would raise.
-        // SAFETY: attached, as `PyObject_GetBuffer` requires.
-        PyTypeError::new_err(()).restore(unsafe { Python::assume_attached() });
-        return -1;
-    }
-    // SAFETY: `cached_address` returned the address of the function with this signature.
+    // SAFETY: attached, as `PyObject_GetBuffer` requires.
+    let py = unsafe { Python::assume_attached() };
+    let release = find_address(py, &BUFFER_RELEASE, "PyBuffer_Release");
+    let function = match release.and_then(|_| find_address(py, &ADDRESS, "PyObject_GetBuffer")) {
+        Ok(function) => function,
+        Err(error) => {
+            // Without `ctypes`, raises what an object without a buffer would raise.
+            let is_absent = error.is_instance_of::<PyImportError>(py);
+            let is_absent = is_absent || error.is_instance_of::<PyAttributeError>(py);
+            let error = if is_absent {
+                PyTypeError::new_err(())
+            } else {
+                error
+            };
+            error.restore(py);
+            return -1;
+        }
+    };
+    // SAFETY: `find_address` returned the address of the function with this signature.
     let function = unsafe { transmute::<*mut c_void, Get>(function) };
     // SAFETY: the caller upholds the contract of the C function of this name.
     unsafe { function(object, view, flags) }
@@ -243,15 +273,12 @@ unsafe fn PyInterpreterState_GetID((): ()) -> i64 {
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
 unsafe fn PyBuffer_Release(view: *mut c_void) {
     type Release = unsafe extern "C" fn(*mut c_void);
-    static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
 
-    let function = cached_address(&ADDRESS, "PyBuffer_Release");
-    if !function.is_null() {
-        // SAFETY: `cached_address` returned the address of the function with this signature.
-        let function = unsafe { transmute::<*mut c_void, Release>(function) };
-        // SAFETY: the caller upholds the contract of the C function of this name.
-        unsafe { function(view) };
-    }
+    let function = with_exposed_provenance_mut::<c_void>(BUFFER_RELEASE.load(Ordering::Relaxed));
+    // SAFETY: `PyObject_GetBuffer` above filled the buffer, and stored the address of the function with this signature.
+    let function = unsafe { transmute::<*mut c_void, Release>(function) };
+    // SAFETY: the caller upholds the contract of the C function of this name.
+    unsafe { function(view) };
 }
 
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
@@ -309,14 +336,16 @@ unsafe fn PyObject_GetOptionalAttr(
     found: *mut *mut PyObject,
 ) -> c_int {
     type Search = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
-    static ADDRESS: PyOnceLock<usize> = PyOnceLock::new();
+    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
 
-    let function = cached_address(&ADDRESS, "_PyType_Lookup");
+    // SAFETY: attached, as `PyObject_GetOptionalAttr` requires.
+    let py = unsafe { Python::assume_attached() };
+    let function = find_address(py, &ADDRESS, "_PyType_Lookup").unwrap_or(null_mut());
     let attribute = if function.is_null() {
         // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         unsafe { ffi::PyObject_GetAttr(class, name) }
     } else {
-        // SAFETY: `cached_address` returned the address of the function with this signature.
+        // SAFETY: `find_address` returned the address of the function with this signature.
         let function = unsafe { transmute::<*mut c_void, Search>(function) };
         // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         let borrowed = unsafe { function(class, name) };

@@ -14,7 +14,7 @@ use std::panic::catch_unwind;
 
 use dlpack_core::Error;
 use dlpack_core::binding::{exception, text};
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyException, PyMemoryError};
 use pyo3::{PyTypeInfo, ffi, ffi::PyTypeObject, prelude::*, types::PyType};
 
 /// An exception is set on this thread. Zero-sized, because a result that contains a [`PyErr`] is as expensive to return as an
@@ -130,6 +130,13 @@ pub(crate) fn raise_pyo3_error(py: Python<'_>, error: PyErr) -> Raised {
         return out_of_memory();
     }
     Raised
+}
+
+/// Whether an error says something about the object that raised it, so that another way to read the object may succeed. An
+/// interrupt, an exit and exhausted memory say nothing about it, and are passed on.
+#[cold]
+pub(crate) fn concerns_object(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py) && !error.is_instance_of::<PyMemoryError>(py)
 }
 
 /// Drops a PyO3 exception. PyO3 does not know that this thread is attached, as CPython called us directly. A plain drop would

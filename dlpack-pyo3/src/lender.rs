@@ -221,7 +221,7 @@ fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
             find_and_keep_root: memoryview::find_and_keep_root,
         })
     };
-    let lenders = CLASS.get_or_try_init(py, make)?;
+    let lenders = values::get_or_make(&CLASS, py, make)?;
     Ok(lenders.class.bind(py))
 }
 

@@ -60,12 +60,6 @@ pub(crate) fn classes_in_mro<'py>(
     classes.filter_map(|class| class.cast_into().ok())
 }
 
-/// Whether an object is an instance of a class or a subclass. Calls no `__instancecheck__`, unlike `isinstance`.
-fn is_instance(object: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> bool {
-    // SAFETY: attached, as `object` shows; both are valid types.
-    unsafe { ffi::PyType_IsSubtype(object.get_type_ptr(), class.as_type_ptr()) != 0 }
-}
-
 /// Replaces the error of an import by one that names the library to install, if that is why the import failed. `why` says what
 /// required it.
 #[cold]

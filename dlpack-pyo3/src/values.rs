@@ -7,8 +7,8 @@ use core::ptr;
 
 use dlpack_core::{DataType, binding::Numbers};
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 /// Wraps the result of a C function.
 ///
@@ -208,8 +208,24 @@ pub(crate) fn new_int_tuple<'py>(
     new_tuple(py, numbers.into_iter().map(|number| new_int(py, number)))
 }
 
+/// Returns the value of a cell, or stores the one that `make` creates.
+///
+/// `make` may run any Python code, for example a finalizer during a garbage collection, and that code may need the same cell. So it
+/// runs before the cell is locked: within `get_or_init` the second call would wait for the first, on the same thread.
+pub(crate) fn get_or_make<'a, T>(
+    cell: &'a PyOnceLock<T>,
+    py: Python<'_>,
+    make: impl FnOnce() -> PyResult<T>,
+) -> PyResult<&'a T> {
+    if let Some(value) = cell.get(py) {
+        return Ok(value);
+    }
+    let value = make()?;
+    Ok(cell.get_or_init(py, || value))
+}
+
 /// A class of objects that begin with a `T` and have any number of items of `itemsize` bytes behind it. Python code cannot
-/// instantiate it.
+/// instantiate or change it.
 ///
 /// # Safety
 ///
@@ -232,7 +248,9 @@ pub(crate) unsafe fn new_class<T>(
     for (place, &(slot, pfunc)) in slots.iter_mut().zip(functions) {
         *place = ffi::PyType_Slot { slot, pfunc };
     }
-    let flags = flags | ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    // Python code that adds `__buffer__` to a class could make NumPy believe that an array's read-only base is writable.
+    let fixed = ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION | ffi::Py_TPFLAGS_IMMUTABLETYPE;
+    let flags = flags | ffi::Py_TPFLAGS_DEFAULT | fixed;
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
         basicsize: c_int::try_from(size_of::<T>()).expect("some words"),

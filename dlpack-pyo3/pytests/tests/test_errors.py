@@ -256,6 +256,56 @@ def test_exceptions_of_a_producer_are_passed_on():
         assert arrived.value is raised
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt("own"), SystemExit(3), MemoryError("own")])
+@pytest.mark.parametrize("method", ["__dlpack__", "__dlpack_device__", "__index__"])
+def test_interrupts_are_passed_on(numpy, error, method):
+    """An interrupt says nothing about the object: no other way to read it is tried, and it is not replaced by another error."""
+
+    def fail(*_, **__):
+        raise error
+
+    class Number:
+        __index__ = fail
+
+    class Producer:
+        def __dlpack_device__(self):
+            return (Number(), Number()) if method == "__index__" else (1, 0)
+
+        def __dlpack__(self, **request):
+            return numpy.arange(2.0).__dlpack__(**request)
+
+        def __array__(self, dtype=None, copy=None):
+            return numpy.arange(2.0)
+
+    if method != "__index__":
+        setattr(Producer, method, fail)
+    for take in p.take, p.views.converted:
+        with pytest.raises(type(error)) as arrived:
+            take(Producer())
+        assert arrived.value is error
+
+
+def test_an_integer_without_comparison():
+    """A large number is out of range, also if its class defines nothing but `__index__`."""
+
+    class Index:
+        def __init__(self, number):
+            self.number = number
+
+        def __index__(self):
+            return self.number
+
+    image = p.WProbe([2])
+    for number in (2**70, -(2**70)):
+        with pytest.raises(ValueError, match="stream is out of range"):
+            image.__dlpack__(stream=Index(number))
+        with pytest.raises(BufferError, match="there is no device"):
+            image.__dlpack__(dl_device=(1, Index(number)))
+    assert image.__dlpack__(max_version=(1, Index(2**70)))
+    with pytest.raises(ValueError, match="max_version is out of range"):
+        image.__dlpack__(max_version=(1, Index(-(2**70))))
+
+
 def test_objects_without_the_methods():
     """ERR-08, fault 50: an object without the methods is an `AttributeError` that names the type and the method."""
     for thing in [object(), 7, "text", [1.0], None]:

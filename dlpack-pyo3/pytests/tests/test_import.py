@@ -820,29 +820,159 @@ def test_a_foreign_deleter_runs_beside_an_exception(legacy):
 
 
 def test_modules_that_a_program_replaced(script):
-    """`ctypes` and NumPy are asked for addresses. A mock of them would answer with any number, which must not be called."""
-    done = script("""
+    """`ctypes` and NumPy are asked for addresses. A mock of them would answer with any number, which must not be called. Without
+    `ctypes` a module for the stable ABI finds no buffer; it looks again at the next import."""
+    script("""
+import contextlib
 import sys
 from types import SimpleNamespace
-from unittest.mock import MagicMock
+from unittest import mock
+import ctypes
 
-sys.modules["ctypes"] = MagicMock()
 import dlpack_probe as p
 
+def take_and_release():
+    data = bytearray(b"abc")
+    with contextlib.suppress(AttributeError):
+        assert p.take(data).tolist() == [97, 98, 99]
+    data.append(1)
+
+for replaced in "cast", "c_void_p", "pythonapi", "PyDLL":
+    with mock.patch.object(ctypes, replaced):
+        take_and_release()
+with mock.patch.dict(sys.modules, ctypes=mock.MagicMock()):
+    take_and_release()
+    with contextlib.suppress(AttributeError):
+        p.take(object())
 assert p.Tensor.from_dlpack(b"abc").tolist() == [97, 98, 99]
 assert p.take(memoryview(b"abc")).shape == (3,)
-try:
-    p.take(object())
-except AttributeError:
-    pass
-del sys.modules["ctypes"]
+take_and_release()
 try:
     import numpy as np
 except ImportError:
     sys.exit()
 real = sys.modules["numpy._core._multiarray_umath"]
-for fake in MagicMock(), SimpleNamespace(_ARRAY_API=real._UFUNC_API):
+for fake in mock.MagicMock(), SimpleNamespace(_ARRAY_API=real._UFUNC_API):
     sys.modules["numpy._core._multiarray_umath"] = fake
     assert p.take(np.arange(3)).tolist() == [0, 1, 2]
 """)
-    assert done.status == 0, done
+
+
+def test_a_data_type_that_a_program_replaced(numpy, script):
+    """NumPy's C function reads the object that `numpy.dtype` returns as the struct of a data type."""
+    pytest.importorskip("ml_dtypes")
+    script("""
+from types import SimpleNamespace
+from unittest import mock
+import ml_dtypes
+import numpy as np
+
+import dlpack_probe as p
+
+tensor = p.take(np.array([1, 2], ml_dtypes.float8_e5m2))
+for replacement in mock.MagicMock(), lambda scalar: SimpleNamespace(itemsize=1):
+    with mock.patch.object(np, "dtype", replacement):
+        try:
+            tensor.numpy()
+            raise AssertionError("an array of no data type")
+        except BufferError as error:
+            assert "NumPy has no data type for float8_e5m2" in str(error), error
+assert tensor.numpy().tolist() == [1, 2]
+""")
+
+
+def test_finalizers_that_need_what_is_being_made(numpy, script):
+    """Classes, tuples and imports are made at their first use. A finalizer that runs meanwhile, at any allocation, needs the same
+    class, and does not wait for it on the thread that makes it."""
+    script("""
+import gc, os, signal
+
+import numpy
+import dlpack_probe as p
+
+if not hasattr(os, "fork"):
+    raise SystemExit
+
+class Garbage:
+    def __init__(self):
+        self.cycle = self
+
+    def __del__(self):
+        first_uses()
+
+def first_uses():
+    tensor.numpy()
+    memoryview(tensor)
+    p.take(Producer())
+
+class Producer:
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **keywords):
+        return array.__dlpack__(**keywords)
+
+array = numpy.arange(3)
+tensor = p.take(numpy.arange(3))
+for allocations in range(1, 80):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        gc.disable()
+        Garbage()
+        gc.set_threshold(allocations)
+        gc.enable()
+        first_uses()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, (allocations, status)
+""")
+
+
+@pytest.mark.parametrize("name", ["ctypes", "pickle"])
+def test_import_hooks_that_need_what_is_being_imported(script, name):
+    """The import of a module at its first use may run Python code, which may need the same module."""
+    script(
+        """
+import faulthandler, os, pickle, sys
+
+import dlpack_probe as p
+
+tensor = p.take(b"abc")
+name = os.environ["NAME"]
+
+def use():
+    data = bytearray(b"abc")
+    p.take(data)
+    data.append(1)
+    tensor.__reduce_ex__(5)
+
+class Hook:
+    def find_spec(self, module, path=None, target=None):
+        if module == name:
+            sys.meta_path.remove(self)
+            use()
+
+sys.modules.pop(name, None)
+sys.meta_path.insert(0, Hook())
+faulthandler.dump_traceback_later(30, exit=True)
+use()
+""",
+        NAME=name,
+    )
+
+
+@pytest.mark.parametrize("attribute", ["mask", "state"])
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_refused_setter_raises_its_error_beside_a_foreign_deleter(legacy, attribute):
+    """CAP-16: the deleter is Python code that handles exceptions of its own, and runs while the setter's exception is set."""
+
+    class Deleted(capi.Foreign):
+        def _delete(self, tensor):
+            getattr(self, "log", None)
+            super()._delete(tensor)
+
+    foreign = Deleted(legacy=legacy)
+    with pytest.raises((TypeError, ValueError), match=f"`{attribute}` of `Settings` cannot be set to an array"):
+        setattr(p.Settings(2), attribute, foreign)
+    assert foreign.deleted >= 1

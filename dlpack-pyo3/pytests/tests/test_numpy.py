@@ -196,7 +196,9 @@ import numpy
 import capi, dlpack_probe as p
 name = next(name for name in ("numpy._core._multiarray_umath", "numpy.core._multiarray_umath") if name in sys.modules)
 version = c.CFUNCTYPE(c.c_uint)(lambda: {version})
-table = (c.c_void_p * 3)(c.cast(version, c.c_void_p), None, id(numpy.ndarray))
+real = capi.capsule_pointer(sys.modules[name]._ARRAY_API, None)
+table = (c.c_void_p * 300).from_buffer_copy((c.c_void_p * 300).from_address(real))
+table[0] = c.cast(version, c.c_void_p)
 capsule = capi.capsule_new(c.addressof(table), None, None)
 sys.modules[name] = types.ModuleType(name)
 sys.modules[name]._ARRAY_API = capsule

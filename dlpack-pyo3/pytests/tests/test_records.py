@@ -350,6 +350,12 @@ def test_records_of_other_buffers():
     assert_same(p.on_records("Trade", "read", shared), array)
     del shared
     raw.close()
+    # The error of an object that has a buffer, but cannot export it now, is passed on.
+    released = memoryview(b"")
+    released.release()
+    for closed in raw, released:
+        with pytest.raises(ValueError, match="closed|released"):
+            p.on_records("Trade", "read", closed)
 
 
 def test_a_result_shares_the_memory_of_its_list():

@@ -250,3 +250,14 @@ else:
     raise AssertionError
 """
     )
+
+
+def test_a_read_only_array_stays_read_only(numpy):
+    """NumPy asks the base of an array whether it is writable. Python code cannot change the answer of our classes."""
+    tensor = p.take(b"abc")
+    for array in tensor.numpy(), numpy.asarray(tensor):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.setflags(write=True)
+    for made in type(tensor.numpy().base), type(memoryview(tensor).obj):
+        with pytest.raises(TypeError, match="immutable type"):
+            made.__buffer__ = lambda self, flags: memoryview(bytearray(3))

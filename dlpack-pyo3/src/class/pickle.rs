@@ -141,8 +141,14 @@ fn bytes_of(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyMemoryView>>
 fn pickle_buffer_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-    let class = CLASS.import(object.py(), "pickle", "PickleBuffer")?;
-    class.call1((object,))
+    let py = object.py();
+    let find = || {
+        let class = py.import("pickle")?.getattr("PickleBuffer")?;
+        Ok(class.cast_into::<PyType>()?.unbind())
+    };
+    values::get_or_make(&CLASS, py, find)?
+        .bind(py)
+        .call1((object,))
 }
 
 /// A tensor over pickled bytes. Copies them only if they are not aligned for the data type.

@@ -19,7 +19,8 @@ use crate::error::{
 };
 use crate::import::{import_argument, numpy};
 use crate::keepalive::{
-    ContentsBorrow, ObjectGuard, attached::check_interpreter, borrow_contents, leak_static,
+    ContentsBorrow, ExceptionSafeTensor, ObjectGuard, attached::check_interpreter, borrow_contents,
+    leak_static,
 };
 use crate::library::function::KnownLibrary;
 use crate::vtable::AnyThread;
@@ -301,7 +302,9 @@ impl Attribute<'_> {
             Ok(tensor) => tensor,
             Err(raised) => return raised,
         };
-        let view = tensor.as_ref().map(Managed::view);
+        // The tensor is dropped while the exception below is set.
+        let tensor = tensor.map(ExceptionSafeTensor::new);
+        let view = tensor.as_ref().map(|tensor| tensor.view());
         let found = view.map(|view| (view.dtype(), DisplayTuple(view.shape())));
         match (error, found) {
             (Error::OutOfMemory { .. }, _) => raise_core_error(py, error),

@@ -220,8 +220,13 @@ fn parse_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Result<i64, Rais
         if other {
             return Err(not_an_integer(value, what));
         }
-        let below = value.lt(0).or_raise(py)?;
-        Ok(if below { i64::MIN } else { i64::MAX })
+        // The object itself may have no `<`.
+        // SAFETY: attached, as `py` shows; a live object.
+        let index = unsafe { ffi::PyNumber_Index(value.as_ptr()) };
+        // SAFETY: a new reference, or null with an exception.
+        let index = unsafe { Bound::from_owned_ptr_or_opt(py, index) }.ok_or(Raised)?;
+        let is_negative = index.lt(0).or_raise(py)?;
+        Ok(if is_negative { i64::MIN } else { i64::MAX })
     })
 }
 

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::discard_error;
+use crate::error::{concerns_object, discard_error};
 use crate::{capi::call_method, export::capsule, values};
 
 /// Returns the capsule of `__dlpack__`, and whether the producer accepted `device` and `copy`; `None` if it lacks one of the
@@ -124,7 +124,7 @@ fn newest_version(py: Python<'_>) -> PyResult<&Bound<'_, PyTuple>> {
 
     let Version { major, minor, .. } = Version::CURRENT;
     let pair = || Ok::<_, PyErr>((major, minor).into_pyobject(py)?.unbind());
-    PAIR.get_or_try_init(py, pair).map(|pair| pair.bind(py))
+    values::get_or_make(&PAIR, py, pair).map(|pair| pair.bind(py))
 }
 
 /// The names of the keywords that are passed; `None` if there are none.
@@ -143,7 +143,7 @@ fn keyword_tuple(py: Python<'_>, there: [bool; 4]) -> PyResult<Option<&Bound<'_,
         let some: Vec<_> = some.map(|(name, _)| PyString::intern(py, name)).collect();
         Ok::<_, PyErr>(PyTuple::new(py, some)?.unbind())
     };
-    let names = TUPLES[which].get_or_try_init(py, tuple)?;
+    let names = values::get_or_make(&TUPLES[which], py, tuple)?;
     Ok(Some(names.bind(py)))
 }
 
@@ -160,10 +160,11 @@ fn default_stream(
     let device = match device {
         Ok(pair) => match pair.extract::<(i32, i32)>() {
             Ok(pair) => Some(pair),
-            Err(error) => {
+            Err(error) if concerns_object(py, &error) => {
                 discard_error(py, error);
                 None
             }
+            Err(error) => return Err(error),
         },
         // DEV-11: the object has no device; `__dlpack__` will raise an error too.
         Err(error) if error.is_instance_of::<PyBufferError>(py) => {

@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::fail;
-use crate::library::{is_instance, module_class, numpy, torch};
+use crate::library::{module_class, numpy, torch};
+use crate::{capi::is_instance, error::fail};
 
 const EXPECTED: &str = "expected an array that DLPack can describe";
 

@@ -21,15 +21,18 @@ use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyModule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
+use crate::capi::is_instance;
 use crate::error::{OrRaise, Raised, bail, fail, try_collect};
 use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
-use crate::library::{imported_module, is_instance, not_installed};
+use crate::library::{imported_module, not_installed};
 
 /// The entries of NumPy's table that this crate uses.
 pub(crate) struct NumpyApi {
     /// The class of arrays.
     pub(crate) class: Py<PyType>,
+    /// The class of data types.
+    dtype_class: Py<PyType>,
     get_dtype: GetDtype,
     create_array: CreateArray,
     set_base: SetBase,
@@ -152,8 +155,11 @@ unsafe fn read_api(py: Python<'_>, functions: NonNull<*const c_void>) -> Option<
     };
     // SAFETY: in both of these versions the third entry is the class of arrays.
     let class = unsafe { Bound::from_borrowed_ptr(py, entry(2).cast_mut().cast()) };
+    // SAFETY: in both of these versions the fourth entry is the class of data types.
+    let dtype_class = unsafe { Bound::from_borrowed_ptr(py, entry(3).cast_mut().cast()) };
     Some(NumpyApi {
         class: class.cast_into().ok()?.unbind(),
+        dtype_class: dtype_class.cast_into().ok()?.unbind(),
         // SAFETY: in both versions this entry is `PyArray_DescrFromType`.
         get_dtype: unsafe { transmute::<*const c_void, GetDtype>(entry(45)) },
         // SAFETY: in both versions this entry is `PyArray_NewFromDescr`.
@@ -378,7 +384,7 @@ fn dtype_object<'py>(
     dtype: DataType,
 ) -> Result<Bound<'py, PyAny>, Raised> {
     let Some(number) = type_number(dtype) else {
-        return ml_dtype_object(py, dtype);
+        return ml_dtype_object(py, api, dtype);
     };
     // SAFETY: attached, as `py` shows; the number of a type that every NumPy version has.
     let dtype = unsafe { (api.get_dtype)(number) };
@@ -388,7 +394,11 @@ fn dtype_object<'py>(
 
 /// NumPy's object for a data type of the package `ml_dtypes`, which uses the same names as this crate.
 #[cold]
-fn ml_dtype_object(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, Raised> {
+fn ml_dtype_object<'py>(
+    py: Python<'py>,
+    api: &NumpyApi,
+    dtype: DataType,
+) -> Result<Bound<'py, PyAny>, Raised> {
     let (scalar, itemsize) = (
         DataType::new(dtype.code(), dtype.bits(), 1),
         dtype.itemsize(),
@@ -406,6 +416,10 @@ fn ml_dtype_object(py: Python<'_>, dtype: DataType) -> Result<Bound<'_, PyAny>, 
     let found = types.getattr(&*name).map_err(|_| none())?;
     let numpy = py.import("numpy").or_raise(py)?;
     let found = numpy.call_method1("dtype", (found,)).or_raise(py)?;
+    // NumPy's C function reads this object as the struct of a data type, and `numpy.dtype` may be a mock.
+    if !is_instance(&found, api.dtype_class.bind(py)) {
+        return Err(none());
+    }
     let size = found
         .getattr("itemsize")
         .and_then(|size| size.extract::<usize>());

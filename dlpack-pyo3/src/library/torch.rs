@@ -8,8 +8,8 @@ use dlpack_core::{DataType, abi};
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::capi::class_attribute;
-use crate::library::{is_instance, lossy::Loss, module_class};
+use crate::capi::{class_attribute, is_instance};
+use crate::library::{lossy::Loss, module_class};
 
 /// The attributes of PyTorch that this crate uses.
 struct Torch {

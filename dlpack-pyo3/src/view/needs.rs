@@ -9,7 +9,7 @@ use dlpack_core::{DataType, Error, Managed, TensorRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::{intern, prelude::*, types::PyDict};
 
-use crate::error::{DisplayTuple, fail, raise_core_error};
+use crate::error::{DisplayTuple, concerns_object, fail, raise_core_error};
 use crate::import::{from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, numpy, torch};
 
@@ -43,7 +43,10 @@ impl Needs {
         match import_if_array(object) {
             Ok(Some(tensor)) => Ok(tensor),
             Ok(None) => self.convert_or_refuse(object, None),
-            Err(error) => self.convert_or_refuse(object, Some(error)),
+            Err(error) if concerns_object(object.py(), &error) => {
+                self.convert_or_refuse(object, Some(error))
+            }
+            Err(error) => Err(error),
         }
     }
 

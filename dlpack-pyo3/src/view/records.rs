@@ -93,13 +93,17 @@ impl NeedsRecords {
         if let Some(snapshot) = take_snapshot(object) {
             return Ok(snapshot);
         }
-        let Ok(buffer) = PyMemoryView::from(object) else {
-            let class = object.get_type();
-            let found = format!(
-                "found {class}, which is no array; pass numpy.array(x, dtype) with a structured dtype, \
-                 or DataFrame.to_records(index=False)"
-            );
-            return Err(self.type_error(object, &found));
+        let buffer = match PyMemoryView::from(object) {
+            Ok(buffer) => buffer,
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                let class = object.get_type();
+                let found = format!(
+                    "found {class}, which is no array; pass numpy.array(x, dtype) with a structured dtype, \
+                     or DataFrame.to_records(index=False)"
+                );
+                return Err(self.type_error(object, &found));
+            }
+            Err(error) => return Err(error),
         };
         // NumPy gets the buffer, because it would copy some objects, such as its own scalars.
         let array = numpy::asarray_of(&buffer)?;

@@ -1,9 +1,10 @@
 //! The table of leases of a process, shared by all extension modules that are built with this crate.
 //!
 //! Each module has a table of its own. The first module that needs one stores a capsule with the C interface of its table in
-//! the dict of the main interpreter, which Python code cannot access. All other modules find it there, and use the functions of
-//! that module, whatever version of this crate it was built with. CPython never unloads an extension module, so the interface
-//! and the table live as long as the process. A lease is released without Python, also during interpreter shutdown.
+//! the dict of the main interpreter, which Python code can find only among all objects of the garbage collector. All other
+//! modules find it there, and use the functions of that module, whatever version of this crate it was built with. CPython never
+//! unloads an extension module, so the interface and the table live as long as the process. A lease is released without Python,
+//! also during interpreter shutdown.
 //!
 //! | change | version |
 //! |---|---|

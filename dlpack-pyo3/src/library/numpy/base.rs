@@ -108,7 +108,7 @@ fn value_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
         // SAFETY: the function has the type of its slot, and is for objects that begin with a `ValueHeader`.
         unsafe { values::new_class::<ValueHeader>(py, c"dlpack_pyo3.Value", 1, 0, &slots) }
     };
-    CLASS.get_or_try_init(py, make).map(|class| class.bind(py))
+    values::get_or_make(&CLASS, py, make).map(|class| class.bind(py))
 }
 
 unsafe extern "C" fn dealloc_value(object: *mut PyObject) {
