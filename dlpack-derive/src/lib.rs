@@ -19,6 +19,7 @@ use crate::expand::{complete, dlpack, element, from, inventory, record, stub};
 use crate::plan::Plan;
 use crate::pymethods::methods;
 use crate::syntax::ctxt::Ctxt;
+use crate::syntax::fragment::resolve_fragments;
 use crate::syntax::input::{Derive, Input};
 use crate::syntax::root::Root;
 
@@ -99,7 +100,7 @@ fn run_derive(
     root: Root,
     item: proc_macro2::TokenStream,
 ) -> proc_macro2::TokenStream {
-    let item = match syn::parse2(item) {
+    let item = match syn::parse2(resolve_fragments(item)) {
         Ok(item) => item,
         Err(error) => return error.into_compile_error(),
     };

@@ -344,6 +344,66 @@ mod written_by_a_macro {
     }
 }
 
+/// Each fragment of a macro is one operand of the expression around it.
+mod fragments_of_a_macro {
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    macro_rules! operands {
+        ($sum:expr, $narrow:expr, $borrow:expr, $negative:literal, $list:ty, $path:path, $block:block) => {
+            #[derive(DLPack, Debug)]
+            #[dlpack(offset = $sum * 2, shape = [$sum * 2, $narrow as usize, -$negative])]
+            pub(crate) struct Multiplied {
+                #[dlpack(data)]
+                pub(crate) values: Vec<f32>,
+            }
+
+            #[derive(DLPack, Debug)]
+            #[dlpack(
+                data = &self.values[$sum * 2..],
+                shape = [$borrow.len(), size_of::<$list>() / size_of::<usize>(), $path(1_u8), $block]
+            )]
+            pub(crate) struct Called {
+                pub(crate) values: Vec<f32>,
+            }
+
+            #[derive(DLPack, FromDLPack, Debug)]
+            #[dlpack(shape = [rows, $sum * 2])]
+            pub(crate) struct ReadBack {
+                #[dlpack(data)]
+                pub(crate) values: Vec<f32>,
+                pub(crate) rows: usize,
+            }
+        };
+    }
+
+    macro_rules! types {
+        ($sum:expr, $object:ty) => {
+            #[derive(DLPack, FromDLPack, Debug)]
+            pub(crate) struct Generic<T>
+            where
+                [T; $sum * 2]: Element,
+            {
+                #[dlpack(data)]
+                pub(crate) values: Vec<[T; $sum * 2]>,
+                pub(crate) name: Option<&'static $object>,
+            }
+
+            #[derive(Element, Record, Debug, Clone, Copy)]
+            #[repr(C)]
+            pub(crate) struct Row {
+                pub(crate) first: [f32; $sum * 2],
+                pub(crate) second: f32,
+            }
+        };
+    }
+    types!(START + 1, dyn core::fmt::Debug + Sync);
+
+    pub(crate) const START: usize = 1;
+    operands!(START + 1, 1_u32 + 2, &b"x"[..], -1, Vec<u8>, usize::from, {
+        1
+    });
+}
+
 /// What is deprecated may still be exported.
 mod deprecated {
     use dlpack_core::{DLPack, FromDLPack, Record};
@@ -665,6 +725,50 @@ fn macros_may_write_the_struct() {
     );
     let points = [Point { x: 1.0, y: 2.0 }];
     assert_eq!(points.describe().expect("it fits").shape(), [1, 2]);
+}
+
+#[test]
+fn a_fragment_of_a_macro_is_one_operand() {
+    use fragments_of_a_macro::{Called, Generic, Multiplied, ReadBack, Row};
+
+    let multiplied = Multiplied {
+        values: vec![0.0; 16],
+    };
+    let described = multiplied.describe().expect("it fits");
+    assert_eq!(described.shape(), [4, 3, 1]);
+    assert_eq!(described.as_ptr(), multiplied.values[4..].as_ptr().cast());
+
+    let called = Called {
+        values: vec![0.0; 16],
+    };
+    let described = called.describe().expect("it fits");
+    assert_eq!(described.shape(), [1, 3, 1, 1]);
+    assert_eq!(described.as_ptr(), called.values[4..].as_ptr().cast());
+
+    let tensor = ReadBack {
+        values: vec![0.0; 8],
+        rows: 2,
+    };
+    let tensor = tensor.into_dlpack().expect("it fits");
+    let back = ReadBack::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.rows, back.values.len()), (2, 8));
+
+    let generic = Generic {
+        values: vec![[0.0_f32; 4]],
+        name: Some(&"one"),
+    };
+    assert!(generic.name.is_some());
+    let tensor = generic.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [1, 4]);
+    let back = Generic::<f32>::from_dlpack(tensor).expect("it fits");
+    assert!(back.values.len() == 1 && back.name.is_none());
+    let rows = [Row {
+        first: [0.0; 4],
+        second: 1.0,
+    }];
+    assert_eq!(rows.describe().expect("it fits").shape(), [1, 5]);
+    let column = Row::column(&rows, "first").expect("it is there");
+    assert_eq!((column.shape(), rows[0].second > 0.0), (&[1, 4][..], true));
 }
 
 #[test]

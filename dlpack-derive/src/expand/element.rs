@@ -11,7 +11,7 @@ use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::receiver_ident;
 use crate::syntax::input::{Field, Input, repr_words};
 use crate::syntax::krate::location_of;
-use crate::syntax::ty::{peel_groups, scalar_name};
+use crate::syntax::ty::{peel_parentheses, scalar_name};
 
 pub(crate) fn expand_element(
     input: &Input<'_>,
@@ -54,7 +54,7 @@ fn check_one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
 
 /// The scalar type of a field or of an array's elements.
 fn innermost_scalar(ty: &Type) -> Option<&Ident> {
-    match peel_groups(ty) {
+    match peel_parentheses(ty) {
         Type::Array(array) => innermost_scalar(&array.elem),
         ty => scalar_name(ty),
     }

@@ -10,7 +10,7 @@ use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
 use crate::syntax::scope::bind_and_check;
-use crate::syntax::ty::{is_pointer, owned_container, peel_groups};
+use crate::syntax::ty::{is_pointer, owned_container, peel_parentheses};
 
 /// The data of a tensor.
 pub(crate) enum Data<'a> {
@@ -328,7 +328,7 @@ impl Slot<'_> {
     fn visible_rank(&self) -> Option<usize> {
         match self {
             Self::List(entries, _) => Some(entries.len()),
-            Self::Field(field) => match peel_groups(field.ty) {
+            Self::Field(field) => match peel_parentheses(field.ty) {
                 Type::Array(array) => match &array.len {
                     Expr::Lit(ExprLit {
                         lit: Lit::Int(len), ..
