@@ -89,7 +89,7 @@ fn check_settable(keys: &Claims<'_>, cx: &Ctxt) {
         if is_excluded {
             let name = claim.role.name();
             let message = format!(
-                "`set` fills the field with the elements of an array, one after another: remove `{name}`, or write a `#[setter]`"
+                "`set` fills the field with the elements of an array, one after another: remove `{name}`, or copy the array in a method of your own"
             );
             cx.error(claim.key, message);
         }

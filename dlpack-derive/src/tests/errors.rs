@@ -784,17 +784,17 @@ fn keys_do_not_contradict() {
             ),
             (
                 "struct S { #[dlpack(tensor(set, shape = [2], strides = [3]))] a: Vec<f32> }",
-                "`set` fills the field with the elements of an array, one after another: remove `strides`, or write a `#[setter]`",
+                "`set` fills the field with the elements of an array, one after another: remove `strides`, or copy the array in a method of your own",
                 "strides",
             ),
             (
                 "struct S { #[dlpack(tensor(elem = bool, set))] a: Vec<u8> }",
-                "`set` fills the field with the elements of an array, one after another: remove `elem`, or write a `#[setter]`",
+                "`set` fills the field with the elements of an array, one after another: remove `elem`, or copy the array in a method of your own",
                 "elem",
             ),
             (
                 "struct S { #[dlpack(tensor(set, order = o))] a: Vec<u8>, o: Order }",
-                "`set` fills the field with the elements of an array, one after another: remove `order`, or write a `#[setter]`",
+                "`set` fills the field with the elements of an array, one after another: remove `order`, or copy the array in a method of your own",
                 "order",
             ),
             (
