@@ -355,6 +355,17 @@ fn keys_have_their_forms() {
                 "unknown dlpack struct attribute `readonli`, expected one of `data`, `shape`, `strides`, `byte_strides`, `order`, `offset`, `byte_offset`, `elem`, `dtype`, `device`, `stream`, `readonly`, `writable`, `tensor`, `via`, `unsafe`, `legacy`, `release`, `crate`, `bound`; did you mean `readonly`?",
                 "readonli",
             ),
+            // Nothing continues a list in brackets, a key that failed, or another attribute.
+            (
+                "#[dlpack(shape = [h, w], contiguous)] struct S(Vec<f32>);",
+                &format!("unknown dlpack struct attribute `contiguous`, expected {STRUCT_KEYS}"),
+                "contiguous",
+            ),
+            (
+                "#[dlpack(shape = [h, w], 3)] struct S(Vec<f32>);",
+                &format!("expected a key, {STRUCT_KEYS}"),
+                "3",
+            ),
             // Parentheses or nothing instead of a value.
             (
                 "#[dlpack(shape(3, 4))] struct S(Vec<f32>);",
@@ -409,6 +420,22 @@ fn keys_have_their_forms() {
             ),
         ],
     );
+}
+
+#[test]
+fn a_list_without_brackets_ends_with_its_attribute() {
+    let bogus = format!("unknown dlpack struct attribute `bogus`, expected {STRUCT_KEYS}");
+    let no_key = format!("expected a key, {STRUCT_KEYS}");
+    let source = "#[dlpack(shape = n)] #[dlpack(bogus, 17)] struct S(Vec<f32>);";
+    check(
+        Derive::DLPack,
+        source,
+        &[(&bogus, "bogus"), (&no_key, "17")],
+    );
+    let source = "#[dlpack(shape = n)] #[dlpack(shape = m, 17)] struct S(Vec<f32>);";
+    let list = "`shape` takes one list: write `shape = [m, 17]`";
+    let twice = "`shape` is given twice; remove one";
+    check(Derive::DLPack, source, &[(list, "17"), (twice, "shape#2")]);
 }
 
 #[test]
