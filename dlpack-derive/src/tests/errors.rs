@@ -903,6 +903,11 @@ fn tensors_have_their_own_names() {
                 "\"two words\"",
             ),
             (
+                "struct S { #[dlpack(tensor(name = \"r#type\"))] a: Vec<f32> }",
+                "\"r#type\" is not an attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
+                "\"r#type\"#1",
+            ),
+            (
                 "struct S { #[dlpack(tensor(name = \"\"))] a: Vec<f32> }",
                 "\"\" is not an attribute name: use letters, digits and `_`, such as `name = \"weights\"`",
                 "\"\"",
