@@ -320,14 +320,22 @@ fn unknown_key_error(key: &Ident, site: Site) -> Error {
 
 fn misplaced_key_error(key: &Ident, role: Role, site: Site) -> Error {
     let name = role.name();
+    // A key that is only allowed in one place is not moved to a type.
+    let moves = !matches!(
+        role,
+        Role::Skip | Role::Nested | Role::Name | Role::Set | Role::Len
+    );
     let message = match site {
-        Site::Enum => format!(
+        Site::Enum if role == Role::Data => {
+            "`data` belongs on a variant's field, not on an enum".to_owned()
+        }
+        Site::Enum if moves => format!(
             "`{name}` does not apply to an enum: write it on the types of its variants' fields"
         ),
         Site::VariantField if role == Role::Skip => {
             "`skip` belongs on the variant, not on its field".to_owned()
         }
-        Site::VariantField => {
+        Site::VariantField if moves => {
             format!("a variant's field can only be `data`: write `{name}` on the type of the field")
         }
         Site::FieldTensor if role == Role::Data || role == Role::Unsafe => {

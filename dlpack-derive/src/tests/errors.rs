@@ -233,6 +233,36 @@ fn keys_have_their_places() {
                 "shape",
             ),
             (
+                "#[dlpack(skip)] enum E { A(Vec<f32>) }",
+                "`skip` belongs on an enum variant, not on an enum",
+                "skip",
+            ),
+            (
+                "#[dlpack(data)] enum E { A(Vec<f32>) }",
+                "`data` belongs on a variant's field, not on an enum",
+                "data",
+            ),
+            (
+                "#[dlpack(len = 3)] enum E { A(Vec<f32>) }",
+                "`len` belongs on `unsafe(data = .., len = ..)`, not on an enum",
+                "len",
+            ),
+            (
+                "#[dlpack(name = \"x\")] enum E { A(Vec<f32>) }",
+                "`name` belongs on `tensor(..)`, not on an enum",
+                "name",
+            ),
+            (
+                "#[dlpack(set)] enum E { A(Vec<f32>) }",
+                "`set` belongs on `tensor(..)`, not on an enum",
+                "set",
+            ),
+            (
+                "enum E { A(#[dlpack(name = \"x\")] Vec<f32>) }",
+                "`name` belongs on `tensor(..)`, not on a variant's field",
+                "name",
+            ),
+            (
                 "struct S { #[dlpack(tensor(data = x))] a: Vec<f32> }",
                 "the field itself is the data of this tensor: remove `data`, or move `tensor(..)` to the struct",
                 "data",
