@@ -140,7 +140,7 @@ fn try_derive(
             if derive == Derive::FromDLPack {
                 return from::expand_from_dlpack(&input, &plan, cx);
             }
-            plan.check_types(&input, cx);
+            plan.check_types(cx);
             cx.check()?;
             let mut tokens = dlpack::expand_dlpack(&input, &plan);
             if stubs && cx.root == Root::Pyo3 {

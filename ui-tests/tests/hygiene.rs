@@ -184,6 +184,20 @@ mod shadowed {
     }
 }
 
+/// Types that another thread may drop are called as one that none may.
+mod named_after_others {
+    use std::sync::Arc as Rc;
+
+    use dlpack_core::DLPack;
+
+    #[derive(DLPack, Debug)]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Rc<[f32]>,
+        pub(crate) name: Rc<str>,
+    }
+}
+
 /// Fields are called as the names that an expansion uses itself, or as keywords.
 mod fields {
     use dlpack_core::{DLPack, Element, FromDLPack, Record};
@@ -614,6 +628,16 @@ fn names_of_the_user_stay_hers() {
     }];
     let column = shadowed::Record::column(&rows, "second").expect("it is there");
     assert_eq!(column.shape(), [1]);
+}
+
+#[test]
+fn types_may_have_the_names_of_others() {
+    let image = named_after_others::Image {
+        values: [1.0, 2.0].into(),
+        name: "one".into(),
+    };
+    assert_eq!(image.describe().expect("it fits").shape(), [2]);
+    assert_eq!(&*image.name, "one");
 }
 
 #[test]

@@ -64,13 +64,13 @@ pub(crate) fn type_of_rows(list: &Type) -> Option<Path> {
     }
 }
 
-/// The name of an `Rc<T>`, if the tokens of a type show that it is one.
-pub(crate) fn rc_name(ty: &Type) -> Option<&Ident> {
+/// Whether a type has the name of `Rc<T>`. Another type may have the name, too.
+pub(crate) fn is_named_rc(ty: &Type) -> bool {
     let Type::Path(path) = peel_parentheses(ty) else {
-        return None;
+        return false;
     };
-    let last = path.path.segments.last()?;
-    (last.ident == "Rc" && !last.arguments.is_none()).then_some(&last.ident)
+    let last = path.path.segments.last();
+    last.is_some_and(|last| last.ident == "Rc" && !last.arguments.is_none())
 }
 
 /// The rows of a list of vectors, if the tokens of a type show that it is one.
