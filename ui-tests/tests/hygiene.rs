@@ -198,6 +198,21 @@ mod named_after_others {
     }
 }
 
+/// A constant is named by the module that it is in.
+mod named_by_a_path {
+    use dlpack_core::{DLPack, FromDLPack};
+
+    pub(crate) const COLUMNS: usize = 3;
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [rows, self::COLUMNS])]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Vec<f32>,
+        pub(crate) rows: usize,
+    }
+}
+
 /// Fields are called as the names that an expansion uses itself, or as keywords.
 mod fields {
     use dlpack_core::{DLPack, Element, FromDLPack, Record};
@@ -638,6 +653,19 @@ fn types_may_have_the_names_of_others() {
     };
     assert_eq!(image.describe().expect("it fits").shape(), [2]);
     assert_eq!(&*image.name, "one");
+}
+
+#[test]
+fn a_constant_of_the_module_is_the_same_for_all_values() {
+    let image = named_by_a_path::Image {
+        values: vec![0.0; 6],
+        rows: 2,
+    };
+    let tensor = image.into_dlpack().expect("it fits");
+    let back = named_by_a_path::Image::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.rows, back.values.len()), (2, 6));
+    let other = vec![[0.0_f32; 4]].into_dlpack().expect("it fits");
+    assert!(named_by_a_path::Image::from_dlpack(other).is_err());
 }
 
 #[test]

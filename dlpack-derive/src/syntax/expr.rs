@@ -231,9 +231,18 @@ fn ends_with_struct(before: &[TokenTree]) -> bool {
     is_path && !is_result && !statement.iter().any(|token| is_one_of(token, &heads))
 }
 
-/// Whether an expression with bound fields reads the value.
+/// Whether an expression with bound fields reads the value. The `self` of `self::ROWS` is a module.
 pub(crate) fn reads_self(tokens: &TokenStream) -> bool {
-    contains_word(tokens, "self")
+    let trees = trees_of(tokens);
+    trees.iter().enumerate().any(|(at, tree)| match tree {
+        TokenTree::Group(group) => reads_self(&group.stream()),
+        tree => is_word(tree, "self") && !is_path_separator(&trees[at + 1..]),
+    })
+}
+
+/// Whether the tokens start with `::`.
+fn is_path_separator(trees: &[TokenTree]) -> bool {
+    matches!(trees, [TokenTree::Punct(first), last, ..] if is_joint(first, ':') && is_punct(last, ':'))
 }
 
 /// Whether a word is among the tokens, also inside of groups.
