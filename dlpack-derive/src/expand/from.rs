@@ -238,7 +238,8 @@ impl<'a> Solver<'a> {
             Some(Slot::List(entries, _)) => {
                 for (axis, entry) in entries.iter().enumerate() {
                     let Entry::Expr(size) = entry else { continue };
-                    if !expr::reads_self(size) {
+                    // `fits` cannot return the error of a size; `from_dlpack` can.
+                    if !expr::reads_self(size) && !expr::can_fail(size) {
                         let axis = Literal::usize_unsuffixed(axis);
                         let size = self.constant_size(size);
                         sizes.extend(quote!(&& #k::has_size(tensor, #axis, #size)));

@@ -252,6 +252,10 @@ fn field_copy(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     let Data::Field(field) = data else {
         return None;
     };
+    // `copy_to_tensor` cannot return the error of a shape; `set_tensor` can.
+    if shape.is_some_and(Slot::can_fail) {
+        return None;
+    }
     let (k, name, ty, at) = (&paths.k, &named.name, field.ty, location_of(field.ty));
     let (shape, facts) = (
         assigned_shape(paths, shape),

@@ -324,6 +324,17 @@ fn check_rank(shape: Option<&Slot<'_>>, strides: &Slot<'_>, claim: Claim<'_>, cx
 }
 
 impl Slot<'_> {
+    /// Whether an expression in it can leave the function around it with an error.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Self::Field(_) => false,
+            Self::Expr(tokens) => expr::can_fail(tokens),
+            Self::List(entries, _) => entries
+                .iter()
+                .any(|entry| matches!(entry, Entry::Expr(tokens) if expr::can_fail(tokens))),
+        }
+    }
+
     /// The number of axes, if the tokens show it.
     fn visible_rank(&self) -> Option<usize> {
         match self {

@@ -240,6 +240,14 @@ pub(crate) fn reads_self(tokens: &TokenStream) -> bool {
     })
 }
 
+/// Whether an expression can leave the function around it with an error.
+pub(crate) fn can_fail(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().any(|tree| match &tree {
+        TokenTree::Group(group) => can_fail(&group.stream()),
+        tree => is_punct(tree, '?') || is_word(tree, "return"),
+    })
+}
+
 /// Whether the tokens start with `::`.
 fn is_path_separator(trees: &[TokenTree]) -> bool {
     matches!(trees, [TokenTree::Punct(first), last, ..] if is_joint(first, ':') && is_punct(last, ':'))
