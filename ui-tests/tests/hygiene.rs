@@ -184,6 +184,136 @@ mod shadowed {
     }
 }
 
+/// Constants and methods of the user are called as the variables and methods of an expansion.
+mod shadowed_values {
+    #![expect(
+        dead_code,
+        non_camel_case_types,
+        non_upper_case_globals,
+        reason = "they are only there to be in the way"
+    )]
+
+    use std::sync::Arc;
+
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    static this: u8 = 1;
+    static request: u8 = 1;
+    static other: u8 = 1;
+    static from: u8 = 1;
+    static to: u8 = 1;
+    static data: u8 = 1;
+    const rows: u8 = 1;
+    const row: u8 = 1;
+    const field: u8 = 1;
+    const import: u8 = 1;
+    const len: u8 = 1;
+    struct walk;
+    struct source;
+
+    const fn tensor() -> usize {
+        2
+    }
+
+    const fn name() -> usize {
+        2
+    }
+
+    /// Its methods come before those that take a reference.
+    pub(crate) trait Everything: Sized {
+        fn route(self) -> usize {
+            1
+        }
+        fn view(self) -> usize {
+            1
+        }
+        fn axes(self) -> usize {
+            1
+        }
+        fn check_rank(self) -> usize {
+            1
+        }
+        fn check_size(self) -> usize {
+            1
+        }
+        fn axis_size(self) -> usize {
+            1
+        }
+        fn stride(self) -> usize {
+            1
+        }
+        fn offset(self) -> usize {
+            1
+        }
+        fn field(self) -> usize {
+            1
+        }
+        fn next(self) -> usize {
+            1
+        }
+        fn describe(self) -> usize {
+            1
+        }
+    }
+    impl<T> Everything for T {}
+
+    #[derive(DLPack, FromDLPack)]
+    #[dlpack(shape = [height, tensor()], strides = [pitch, _], offset = start)]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Vec<f32>,
+        pub(crate) height: usize,
+        pub(crate) pitch: usize,
+        pub(crate) start: usize,
+    }
+
+    #[derive(DLPack, FromDLPack)]
+    pub(crate) struct Wrapper {
+        #[dlpack(data)]
+        pub(crate) image: Image,
+    }
+
+    #[derive(DLPack)]
+    pub(crate) struct Shared {
+        #[dlpack(data, owner)]
+        pub(crate) values: Arc<[f32]>,
+    }
+
+    #[derive(DLPack)]
+    #[dlpack(via = vec![0_u8; name()])]
+    pub(crate) struct Computed;
+
+    #[derive(DLPack)]
+    pub(crate) struct Set {
+        #[dlpack(tensor(set, shape = [tensor(), name(), _]))]
+        pub(crate) values: Vec<f32>,
+        #[dlpack(tensor(owner))]
+        pub(crate) shared: Arc<[f32]>,
+        #[dlpack(columns)]
+        pub(crate) trades: Vec<Trade>,
+    }
+
+    #[derive(Record)]
+    #[repr(C)]
+    pub(crate) struct Trade {
+        pub(crate) price: f64,
+        pub(crate) size: u64,
+    }
+
+    #[derive(Element)]
+    #[repr(C)]
+    pub(crate) struct Point {
+        pub(crate) x: f32,
+        pub(crate) y: f32,
+    }
+
+    #[derive(DLPack, FromDLPack)]
+    pub(crate) enum Samples {
+        Float(Vec<f32>),
+        Short(Vec<i16>),
+    }
+}
+
 /// Types that another thread may drop are called as one that none may.
 mod named_after_others {
     use std::sync::Arc as Rc;
@@ -643,6 +773,59 @@ fn names_of_the_user_stay_hers() {
     }];
     let column = shadowed::Record::column(&rows, "second").expect("it is there");
     assert_eq!(column.shape(), [1]);
+}
+
+#[test]
+fn values_of_the_user_are_not_those_of_the_expansion() {
+    use shadowed_values::{Computed, Image, Point, Samples, Set, Shared, Trade, Wrapper};
+    use std::sync::Arc;
+
+    let image = Image {
+        values: vec![0.0; 8],
+        height: 2,
+        pitch: 3,
+        start: 1,
+    };
+    let tensor = Wrapper { image }.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [2, 2]);
+    let image = Wrapper::from_dlpack(tensor).expect("it fits").image;
+    assert_eq!((image.height, image.values.len()), (2, 4));
+    assert_eq!((image.pitch, image.start), (2, 0));
+
+    let values = Arc::from([1.0_f32; 4]);
+    let shared = Arc::new(Shared {
+        values: Arc::clone(&values),
+    });
+    assert_eq!(shared.to_dlpack().expect("it fits").view().shape(), [4]);
+    let computed = Computed.into_dlpack().expect("it fits");
+    assert_eq!(computed.view().shape(), [2]);
+
+    let mut set = Set {
+        values: Vec::new(),
+        shared: values,
+        trades: vec![Trade {
+            price: 1.0,
+            size: 2,
+        }],
+    };
+    let tensor = vec![[[1.0_f32; 3]; 2]; 2].into_dlpack().expect("it fits");
+    assert!(set.copy_to_tensor("values", &tensor.view()));
+    set.set_tensor("values", Some(tensor)).expect("it fits");
+    assert_eq!(set.values, [1.0; 12]);
+    let size = set.describe_tensor("size").expect("it is there");
+    assert_eq!(size.shape(), [1]);
+    let set = Arc::new(set);
+    let tensor = set.to_dlpack_tensor("shared").expect("it is there");
+    assert_eq!(tensor.view().shape(), [4]);
+    let points = vec![Point { x: 1.0, y: 2.0 }];
+    let tensor = points.into_dlpack().expect("it fits");
+    let points = Vec::<Point>::from_dlpack(tensor).expect("it fits");
+    assert!(points[0].x < points[0].y);
+    let samples = Samples::Float(vec![1.0]).into_dlpack().expect("it is one");
+    let samples = Samples::from_dlpack(samples).expect("it is one");
+    assert!(matches!(samples, Samples::Float(_)));
+    let samples = Samples::Short(vec![1]);
+    assert_eq!(samples.describe().expect("it is one").shape(), [1]);
 }
 
 #[test]
