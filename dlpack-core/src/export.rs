@@ -92,7 +92,7 @@ use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
     label = "`{Self}` is neither a tensor nor a buffer",
     note = "add `#[derive(DLPack)]` to it, or mark the field that holds the elements with `#[dlpack(data)]`"
 )]
-pub trait DLPack: Send // a consumer may run the deleter on any thread
+pub trait DLPack: Send // a consumer may run the deleter on any thread: use `Arc` instead of `Rc`
 {
     /// Optional properties of the type's exports, which `describe` does not tell.
     #[doc(hidden)]

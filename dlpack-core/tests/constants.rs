@@ -377,7 +377,7 @@ struct Ordered {
 fn a_newtype_uses_the_export_functions_of_its_field() {
     let whole = WithShare(SharedBuffer::zeroed(3).unwrap());
     let request = Some(&ExportRequest::versioned());
-    let route = || Probed::<WithShare>::NEW.route();
+    let route = || Probed::<WithShare>::NEW.__route();
     let described = whole.describe().unwrap();
     assert_eq!(
         (described.shape(), described.is_read_only()),

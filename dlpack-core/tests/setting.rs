@@ -113,6 +113,54 @@ fn elements_are_copied_to_a_field_that_takes_them() {
     assert_eq!(settings.fixed, [7]);
 }
 
+#[derive(DLPack, FromDLPack)]
+#[dlpack(shape = [columns()?, _])]
+struct Rows {
+    #[dlpack(data)]
+    values: Vec<u8>,
+}
+
+fn columns() -> Result<usize, Error> {
+    Ok(2)
+}
+
+#[derive(DLPack)]
+struct Fallible {
+    #[dlpack(tensor(set, shape = [self.rows()?, _]))]
+    values: Vec<u8>,
+    rows: Option<usize>,
+}
+
+impl Fallible {
+    fn rows(&self) -> Result<usize, Error> {
+        self.rows.ok_or(Error::Absent { name: "rows" })
+    }
+}
+
+#[test]
+fn a_shape_may_fail() {
+    let mut value = Fallible {
+        values: vec![7],
+        rows: None,
+    };
+    let failed = value.set_tensor("values", Some(tensor([[1_u8], [2]])));
+    assert!(
+        matches!(failed, Err(Error::Absent { name: "rows" })),
+        "{failed:?}"
+    );
+    assert_eq!(value.values, [7]);
+    value.rows = Some(2);
+    // Only `set_tensor` can return the error of the shape.
+    assert!(!value.copy_to_tensor("values", &tensor([[1_u8], [2]]).view()));
+    value
+        .set_tensor("values", Some(tensor([[1_u8], [2]])))
+        .unwrap();
+    assert_eq!(value.values, [1, 2]);
+    let rows = Rows::from_dlpack(tensor([[1_u8], [2]])).unwrap();
+    assert_eq!(rows.values, [1, 2]);
+    assert!(Rows::from_dlpack(tensor([[1_u8]; 3])).is_err());
+}
+
 #[derive(DLPack)]
 struct Unsettable {
     #[dlpack(tensor)]

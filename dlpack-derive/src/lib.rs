@@ -19,6 +19,7 @@ use crate::expand::{complete, dlpack, element, from, inventory, record, stub};
 use crate::plan::Plan;
 use crate::pymethods::methods;
 use crate::syntax::ctxt::Ctxt;
+use crate::syntax::fragment::resolve_fragments;
 use crate::syntax::input::{Derive, Input};
 use crate::syntax::root::Root;
 
@@ -99,7 +100,7 @@ fn run_derive(
     root: Root,
     item: proc_macro2::TokenStream,
 ) -> proc_macro2::TokenStream {
-    let item = match syn::parse2(item) {
+    let item = match syn::parse2(resolve_fragments(item)) {
         Ok(item) => item,
         Err(error) => return error.into_compile_error(),
     };
@@ -139,7 +140,7 @@ fn try_derive(
             if derive == Derive::FromDLPack {
                 return from::expand_from_dlpack(&input, &plan, cx);
             }
-            plan.check_types(&input, cx);
+            plan.check_types(cx);
             cx.check()?;
             let mut tokens = dlpack::expand_dlpack(&input, &plan);
             if stubs && cx.root == Root::Pyo3 {

@@ -13,6 +13,7 @@
 //! | `attr` | the grammar of one attribute |
 //! | `input` | the item with its fields or variants, and the keys of each |
 //! | `expr` | the user's expressions: where each ends, bracket lists, and names of fields in scope |
+//! | `fragment` | fragments of `macro_rules` in the item, such as `$e:expr` |
 //! | `scope` | reports variables in an expression that have the name of a field |
 //! | `ty` | recognizes types by their tokens |
 //! | `krate` | the paths in generated code, and their spans |
@@ -22,6 +23,7 @@
 pub(crate) mod attr;
 pub(crate) mod ctxt;
 pub(crate) mod expr;
+pub(crate) mod fragment;
 pub(crate) mod input;
 pub(crate) mod krate;
 pub(crate) mod role;

@@ -236,9 +236,10 @@ pub use dlpack_core::*;
 /// with the additional text that an array over the object is alive, and what to do. (Not in a block with a `#[pyo3(crate = "..")]` of its
 /// own.)
 ///
-/// A class may not have another attribute with the name of a tensor: a getter in the block is a compile error, and one by
-/// `#[pyo3(get)]`, `get_all` or another block an `AttributeError` when the module is imported. Your own `__array__`, `__iter__`, `__len__` and
-/// `__getbuffer__` stay.
+/// A class may not have another attribute with the name of a tensor: a `#[getter]` or `#[setter]` in the block is a compile error.
+/// With one by `#[pyo3(get)]`, `#[pyo3(set)]`, `get_all`, `set_all` or another block, the module cannot be imported: Python raises a
+/// `RuntimeError`, and the `AttributeError` at the end of its chain of causes names the attribute. Your own `__array__`,
+/// `__iter__`, `__len__` and `__getbuffer__` stay.
 ///
 /// ```no_run,standalone_crate
 /// use dlpack_pyo3::{DLPack, dlpack_pymethods};

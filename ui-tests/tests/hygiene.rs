@@ -184,6 +184,165 @@ mod shadowed {
     }
 }
 
+/// Constants and methods of the user are called as the variables and methods of an expansion.
+mod shadowed_values {
+    #![expect(
+        dead_code,
+        non_camel_case_types,
+        non_upper_case_globals,
+        reason = "they are only there to be in the way"
+    )]
+
+    use std::sync::Arc;
+
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    static this: u8 = 1;
+    static request: u8 = 1;
+    static other: u8 = 1;
+    static from: u8 = 1;
+    static to: u8 = 1;
+    static data: u8 = 1;
+    const rows: u8 = 1;
+    const row: u8 = 1;
+    const field: u8 = 1;
+    const import: u8 = 1;
+    const len: u8 = 1;
+    struct walk;
+    struct source;
+
+    const fn tensor() -> usize {
+        2
+    }
+
+    const fn name() -> usize {
+        2
+    }
+
+    /// Its methods come before those that take a reference.
+    pub(crate) trait Everything: Sized {
+        fn route(self) -> usize {
+            1
+        }
+        fn view(self) -> usize {
+            1
+        }
+        fn axes(self) -> usize {
+            1
+        }
+        fn check_rank(self) -> usize {
+            1
+        }
+        fn check_size(self) -> usize {
+            1
+        }
+        fn axis_size(self) -> usize {
+            1
+        }
+        fn stride(self) -> usize {
+            1
+        }
+        fn offset(self) -> usize {
+            1
+        }
+        fn field(self) -> usize {
+            1
+        }
+        fn next(self) -> usize {
+            1
+        }
+        fn describe(self) -> usize {
+            1
+        }
+    }
+    impl<T> Everything for T {}
+
+    #[derive(DLPack, FromDLPack)]
+    #[dlpack(shape = [height, tensor()], strides = [pitch, _], offset = start)]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Vec<f32>,
+        pub(crate) height: usize,
+        pub(crate) pitch: usize,
+        pub(crate) start: usize,
+    }
+
+    #[derive(DLPack, FromDLPack)]
+    pub(crate) struct Wrapper {
+        #[dlpack(data)]
+        pub(crate) image: Image,
+    }
+
+    #[derive(DLPack)]
+    pub(crate) struct Shared {
+        #[dlpack(data, owner)]
+        pub(crate) values: Arc<[f32]>,
+    }
+
+    #[derive(DLPack)]
+    #[dlpack(via = vec![0_u8; name()])]
+    pub(crate) struct Computed;
+
+    #[derive(DLPack)]
+    pub(crate) struct Set {
+        #[dlpack(tensor(set, shape = [tensor(), name(), _]))]
+        pub(crate) values: Vec<f32>,
+        #[dlpack(tensor(owner))]
+        pub(crate) shared: Arc<[f32]>,
+        #[dlpack(columns)]
+        pub(crate) trades: Vec<Trade>,
+    }
+
+    #[derive(Record)]
+    #[repr(C)]
+    pub(crate) struct Trade {
+        pub(crate) price: f64,
+        pub(crate) size: u64,
+    }
+
+    #[derive(Element)]
+    #[repr(C)]
+    pub(crate) struct Point {
+        pub(crate) x: f32,
+        pub(crate) y: f32,
+    }
+
+    #[derive(DLPack, FromDLPack)]
+    pub(crate) enum Samples {
+        Float(Vec<f32>),
+        Short(Vec<i16>),
+    }
+}
+
+/// Types that another thread may drop are called as one that none may.
+mod named_after_others {
+    use std::sync::Arc as Rc;
+
+    use dlpack_core::DLPack;
+
+    #[derive(DLPack, Debug)]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Rc<[f32]>,
+        pub(crate) name: Rc<str>,
+    }
+}
+
+/// A constant is named by the module that it is in.
+mod named_by_a_path {
+    use dlpack_core::{DLPack, FromDLPack};
+
+    pub(crate) const COLUMNS: usize = 3;
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [rows, self::COLUMNS])]
+    pub(crate) struct Image {
+        #[dlpack(data)]
+        pub(crate) values: Vec<f32>,
+        pub(crate) rows: usize,
+    }
+}
+
 /// Fields are called as the names that an expansion uses itself, or as keywords.
 mod fields {
     use dlpack_core::{DLPack, Element, FromDLPack, Record};
@@ -342,6 +501,66 @@ mod written_by_a_macro {
         #[derive(Element)]
         Point { x: f32, y: f32, }
     }
+}
+
+/// Each fragment of a macro is one operand of the expression around it.
+mod fragments_of_a_macro {
+    use dlpack_core::{DLPack, Element, FromDLPack, Record};
+
+    macro_rules! operands {
+        ($sum:expr, $narrow:expr, $borrow:expr, $negative:literal, $list:ty, $path:path, $block:block) => {
+            #[derive(DLPack, Debug)]
+            #[dlpack(offset = $sum * 2, shape = [$sum * 2, $narrow as usize, -$negative])]
+            pub(crate) struct Multiplied {
+                #[dlpack(data)]
+                pub(crate) values: Vec<f32>,
+            }
+
+            #[derive(DLPack, Debug)]
+            #[dlpack(
+                data = &self.values[$sum * 2..],
+                shape = [$borrow.len(), size_of::<$list>() / size_of::<usize>(), $path(1_u8), $block]
+            )]
+            pub(crate) struct Called {
+                pub(crate) values: Vec<f32>,
+            }
+
+            #[derive(DLPack, FromDLPack, Debug)]
+            #[dlpack(shape = [rows, $sum * 2])]
+            pub(crate) struct ReadBack {
+                #[dlpack(data)]
+                pub(crate) values: Vec<f32>,
+                pub(crate) rows: usize,
+            }
+        };
+    }
+
+    macro_rules! types {
+        ($sum:expr, $object:ty) => {
+            #[derive(DLPack, FromDLPack, Debug)]
+            pub(crate) struct Generic<T>
+            where
+                [T; $sum * 2]: Element,
+            {
+                #[dlpack(data)]
+                pub(crate) values: Vec<[T; $sum * 2]>,
+                pub(crate) name: Option<&'static $object>,
+            }
+
+            #[derive(Element, Record, Debug, Clone, Copy)]
+            #[repr(C)]
+            pub(crate) struct Row {
+                pub(crate) first: [f32; $sum * 2],
+                pub(crate) second: f32,
+            }
+        };
+    }
+    types!(START + 1, dyn core::fmt::Debug + Sync);
+
+    pub(crate) const START: usize = 1;
+    operands!(START + 1, 1_u32 + 2, &b"x"[..], -1, Vec<u8>, usize::from, {
+        1
+    });
 }
 
 /// What is deprecated may still be exported.
@@ -557,6 +776,82 @@ fn names_of_the_user_stay_hers() {
 }
 
 #[test]
+fn values_of_the_user_are_not_those_of_the_expansion() {
+    use shadowed_values::{Computed, Image, Point, Samples, Set, Shared, Trade, Wrapper};
+    use std::sync::Arc;
+
+    let image = Image {
+        values: vec![0.0; 8],
+        height: 2,
+        pitch: 3,
+        start: 1,
+    };
+    let tensor = Wrapper { image }.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [2, 2]);
+    let image = Wrapper::from_dlpack(tensor).expect("it fits").image;
+    assert_eq!((image.height, image.values.len()), (2, 4));
+    assert_eq!((image.pitch, image.start), (2, 0));
+
+    let values = Arc::from([1.0_f32; 4]);
+    let shared = Arc::new(Shared {
+        values: Arc::clone(&values),
+    });
+    assert_eq!(shared.to_dlpack().expect("it fits").view().shape(), [4]);
+    let computed = Computed.into_dlpack().expect("it fits");
+    assert_eq!(computed.view().shape(), [2]);
+
+    let mut set = Set {
+        values: Vec::new(),
+        shared: values,
+        trades: vec![Trade {
+            price: 1.0,
+            size: 2,
+        }],
+    };
+    let tensor = vec![[[1.0_f32; 3]; 2]; 2].into_dlpack().expect("it fits");
+    assert!(set.copy_to_tensor("values", &tensor.view()));
+    set.set_tensor("values", Some(tensor)).expect("it fits");
+    assert_eq!(set.values, [1.0; 12]);
+    let size = set.describe_tensor("size").expect("it is there");
+    assert_eq!(size.shape(), [1]);
+    let set = Arc::new(set);
+    let tensor = set.to_dlpack_tensor("shared").expect("it is there");
+    assert_eq!(tensor.view().shape(), [4]);
+    let points = vec![Point { x: 1.0, y: 2.0 }];
+    let tensor = points.into_dlpack().expect("it fits");
+    let points = Vec::<Point>::from_dlpack(tensor).expect("it fits");
+    assert!(points[0].x < points[0].y);
+    let samples = Samples::Float(vec![1.0]).into_dlpack().expect("it is one");
+    let samples = Samples::from_dlpack(samples).expect("it is one");
+    assert!(matches!(samples, Samples::Float(_)));
+    let samples = Samples::Short(vec![1]);
+    assert_eq!(samples.describe().expect("it is one").shape(), [1]);
+}
+
+#[test]
+fn types_may_have_the_names_of_others() {
+    let image = named_after_others::Image {
+        values: [1.0, 2.0].into(),
+        name: "one".into(),
+    };
+    assert_eq!(image.describe().expect("it fits").shape(), [2]);
+    assert_eq!(&*image.name, "one");
+}
+
+#[test]
+fn a_constant_of_the_module_is_the_same_for_all_values() {
+    let image = named_by_a_path::Image {
+        values: vec![0.0; 6],
+        rows: 2,
+    };
+    let tensor = image.into_dlpack().expect("it fits");
+    let back = named_by_a_path::Image::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.rows, back.values.len()), (2, 6));
+    let other = vec![[0.0_f32; 4]].into_dlpack().expect("it fits");
+    assert!(named_by_a_path::Image::from_dlpack(other).is_err());
+}
+
+#[test]
 fn fields_may_have_any_name() {
     use fields::{Names, Records, Scalars, Sheet, Words};
 
@@ -665,6 +960,50 @@ fn macros_may_write_the_struct() {
     );
     let points = [Point { x: 1.0, y: 2.0 }];
     assert_eq!(points.describe().expect("it fits").shape(), [1, 2]);
+}
+
+#[test]
+fn a_fragment_of_a_macro_is_one_operand() {
+    use fragments_of_a_macro::{Called, Generic, Multiplied, ReadBack, Row};
+
+    let multiplied = Multiplied {
+        values: vec![0.0; 16],
+    };
+    let described = multiplied.describe().expect("it fits");
+    assert_eq!(described.shape(), [4, 3, 1]);
+    assert_eq!(described.as_ptr(), multiplied.values[4..].as_ptr().cast());
+
+    let called = Called {
+        values: vec![0.0; 16],
+    };
+    let described = called.describe().expect("it fits");
+    assert_eq!(described.shape(), [1, 3, 1, 1]);
+    assert_eq!(described.as_ptr(), called.values[4..].as_ptr().cast());
+
+    let tensor = ReadBack {
+        values: vec![0.0; 8],
+        rows: 2,
+    };
+    let tensor = tensor.into_dlpack().expect("it fits");
+    let back = ReadBack::from_dlpack(tensor).expect("it fits");
+    assert_eq!((back.rows, back.values.len()), (2, 8));
+
+    let generic = Generic {
+        values: vec![[0.0_f32; 4]],
+        name: Some(&"one"),
+    };
+    assert!(generic.name.is_some());
+    let tensor = generic.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [1, 4]);
+    let back = Generic::<f32>::from_dlpack(tensor).expect("it fits");
+    assert!(back.values.len() == 1 && back.name.is_none());
+    let rows = [Row {
+        first: [0.0; 4],
+        second: 1.0,
+    }];
+    assert_eq!(rows.describe().expect("it fits").shape(), [1, 5]);
+    let column = Row::column(&rows, "first").expect("it is there");
+    assert_eq!((column.shape(), rows[0].second > 0.0), (&[1, 4][..], true));
 }
 
 #[test]

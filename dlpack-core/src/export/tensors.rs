@@ -31,7 +31,7 @@ pub type SharedTensor = Result<Option<Managed>, Error>;
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 pub trait DLPackTensors {
-    /// The names, in declaration order.
+    /// The names: those of the tensors in declaration order, then those of the columns.
     const NAMES: &'static [&'static str];
 
     /// The compile-time facts of each tensor; see [`assert_exports!`](crate::assert_exports).

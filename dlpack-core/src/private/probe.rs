@@ -1,8 +1,9 @@
 //! Selects at compile time how a field lends its elements: by [`Buffer`], or by dereferencing to a slice.
 //!
 //! A blanket `impl Buffer` for all types that dereference to `[T]` would overlap with the impls for arrays and for
-//! containers of other crates. So the derive calls the method `route` on a probe of the field's type. Method lookup
-//! dereferences the probe step by step, and selects the first step with a bound that holds:
+//! containers of other crates. So the derive calls the method `__route` on a probe of the field's type. (With a plain
+//! name, a method of the user's with that name could come first.) Method lookup dereferences the probe step by step, and
+//! selects the first step with a bound that holds:
 //!
 //! 1. `Probe<T>`, if `T: Buffer`;
 //! 2. [`MutStep`], if `T: DerefMut<Target = [E]>`;
@@ -96,7 +97,7 @@ impl<T: Buffer + ?Sized> Probe<T> {
     /// Selects the route by `Buffer`.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> ByBuffer {
+    pub fn __route(&self) -> ByBuffer {
         ByBuffer
     }
 }
@@ -110,7 +111,7 @@ impl<T: DLPack + ?Sized> Whole<T> {
     /// Selects the route by `DLPack`.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> ByTensor {
+    pub fn __route(&self) -> ByTensor {
         ByTensor
     }
 }
@@ -119,7 +120,7 @@ impl<T: ?Sized + DerefMut<Target = [E]>, E: Element> MutStep<T> {
     /// Selects the route by `DerefMut` to a slice.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> ByDerefMut {
+    pub fn __route(&self) -> ByDerefMut {
         ByDerefMut
     }
 }
@@ -128,7 +129,7 @@ impl<T: ?Sized + Deref<Target = [E]>, E: Element> RefStep<T> {
     /// Selects the route by `Deref` to a slice.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> ByDeref {
+    pub fn __route(&self) -> ByDeref {
         ByDeref
     }
 }
@@ -137,7 +138,7 @@ impl<U: ?Sized + Deref<Target = [E]>, E: Element> ArcStep<Arc<U>> {
     /// Selects the route through an `Arc`.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> ByArc {
+    pub fn __route(&self) -> ByArc {
         ByArc
     }
 }
@@ -146,7 +147,7 @@ impl<T: DLPack + ?Sized> TensorStep<T> {
     /// Selects the route that reports the other keys.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> WithKeys {
+    pub fn __route(&self) -> WithKeys {
         WithKeys
     }
 }
@@ -155,7 +156,7 @@ impl LastStep {
     /// Selects no route.
     #[inline]
     #[must_use]
-    pub fn route(&self) -> NoRoute {
+    pub fn __route(&self) -> NoRoute {
         NoRoute
     }
 }

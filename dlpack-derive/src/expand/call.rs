@@ -26,9 +26,22 @@ pub(crate) enum Borrow {
     Exclusive,
 }
 
+/// A variable or parameter of generated code, with the user's location. It would hide a function of the user's with its name, and a
+/// constant with its name would be a pattern, so it has a prefix.
+pub(crate) fn binding(name: &str, at: Span) -> Ident {
+    let at = Span::call_site().located_at(at);
+    Ident::new(&format!("__{name}"), at)
+}
+
 /// The parameter of the closures in [`Paths::extras_constant`], with the user's span.
 pub(crate) fn closure_argument(at: Span) -> Ident {
-    Ident::new("this", Span::call_site().located_at(at))
+    binding("this", at)
+}
+
+/// The arguments `request, other` of the closure in [`Paths::share_call`], with the user's span.
+pub(crate) fn share_arguments(at: Span) -> TokenStream {
+    let (request, other) = (binding("request", at), binding("other", at));
+    quote_spanned!(at=> #request, #other)
 }
 
 impl<'a> Paths<'a> {
@@ -65,8 +78,9 @@ impl<'a> Paths<'a> {
 
     /// The call that registers how the value is exported without keeping the struct alive.
     pub(crate) fn share_call(&self, body: &TokenStream) -> TokenStream {
-        let this = closure_argument(Span::call_site());
-        quote!(.share(|#this, request, other| #body))
+        let here = Span::call_site();
+        let (this, arguments) = (closure_argument(here), share_arguments(here));
+        quote!(.share(|#this, #arguments| #body))
     }
 }
 
@@ -91,7 +105,7 @@ impl<'a> Typed<'a> {
             at,
             k: paths.k(at),
             arguments: quote_spanned!(own=> #ty, #inferred),
-            route: quote_spanned!(own=> #k::#probe::<#ty>::NEW.route()),
+            route: quote_spanned!(own=> #k::#probe::<#ty>::NEW.__route()),
         }
     }
 
@@ -246,8 +260,8 @@ fn data_loan<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) ->
         Data::Expr(expr) => call_with_expression(paths, expr, "lend_expression"),
         Data::Raw { token, data, len } => {
             let k = &paths.k;
-            let own = Span::mixed_site();
-            let (data_name, len_name) = (Ident::new("data", own), Ident::new("len", own));
+            let here = Span::call_site();
+            let (data_name, len_name) = (binding("data", here), binding("len", here));
             let (data_at, len_at) = (location_of(data), location_of(len));
             let (data_k, len_k) = (paths.k(data_at), paths.k(len_at));
             let data = quote_spanned!(data_at=> #data_k::address(#data));

@@ -5,8 +5,8 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, build_description, call_with_expression, closure_argument, facts_over,
-    policy_calls, type_facts,
+    Borrow, Paths, Typed, binding, build_description, call_with_expression, closure_argument,
+    facts_over, policy_calls, share_arguments, type_facts,
 };
 use crate::expand::class;
 use crate::expand::tensors;
@@ -36,8 +36,9 @@ fn main(paths: &Paths<'_>, main: &Main<'_>) -> TokenStream {
         Main::Via(_, policy) => {
             let (Paths { c, k, .. }, policy) = (paths, policy_calls(policy));
             let parts = quote!(#c::Parts::new() #policy);
-            let this = closure_argument(Span::call_site());
-            let share = quote!(#k::share_expression(#this, #parts, request, other));
+            let here = Span::call_site();
+            let (this, arguments) = (closure_argument(here), share_arguments(here));
+            let share = quote!(#k::share_expression(#this, #parts, #arguments));
             let share = paths.share_call(&share);
             let mut items = paths.extras_constant(&facts_given(paths), &share);
             let described = described_given(paths, &parts);
@@ -106,8 +107,8 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     let description = build_description(paths, tensor);
     if let Some(owner) = owner {
         let (at, this, member) = (owner.at, closure_argument(owner.at), &owner.member);
-        let values =
-            quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), request, other,);
+        let arguments = share_arguments(at);
+        let values = quote_spanned!(at=> &#this.#member, #c::DLPack::describe(#this), #arguments,);
         let share = Typed::new(paths, owner.ty, at, "Probe").call("share_with_owner", values);
         extras.extend(paths.share_call(&share));
     }
@@ -173,10 +174,10 @@ fn whole_field(paths: &Paths<'_>, field: &Field<'_>, kind: FieldKind) -> TokenSt
     .map(|(borrow, function)| {
         paths.describe_method(borrow, &typed.call_with_field(function, borrow, member))
     });
-    let this = closure_argument(at);
+    let (this, arguments) = (closure_argument(at), share_arguments(at));
     let share = typed.call(
         "share_field",
-        quote_spanned!(at=> &#this.#member, request, other,),
+        quote_spanned!(at=> &#this.#member, #arguments,),
     );
     let share = paths.share_call(&share);
     let exclusive = quote!({ use #k::ProbeDefaults as _; #k::Whole::<#ty>::EXCLUSIVE });
@@ -200,9 +201,10 @@ fn expand_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
             };
             let (at, member) = (field.at, &field.member);
             let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
-            let values = quote_spanned!(at=> field, #request);
+            let inner = binding("field", at);
+            let values = quote_spanned!(at=> #inner, #request);
             let call = Typed::new(paths, field.ty, at, "Whole").call(function, values);
-            quote!(Self::#ident { #member: field #rest } => #call,)
+            quote!(Self::#ident { #member: #inner #rest } => #call,)
         });
         quote!(match #this { #(#arms)* })
     };
@@ -218,10 +220,11 @@ fn expand_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
             &each(receiver_ident(here), "describe_field_mut", None, &refuse),
         ),
     ];
+    let arguments = share_arguments(here);
     let share = paths.share_call(&each(
         closure_argument(here),
         "share_field",
-        Some(quote!(request, other,)),
+        Some(quote!(#arguments,)),
         &|_| quote!(#k::None),
     ));
     let facts = arms.iter().filter_map(|arm| {

@@ -5,13 +5,13 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Type};
 
-use crate::expand::call::Paths;
+use crate::expand::call::{Paths, binding};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::receiver_ident;
 use crate::syntax::input::{Field, Input, repr_words};
 use crate::syntax::krate::location_of;
-use crate::syntax::ty::{peel_groups, scalar_name};
+use crate::syntax::ty::{peel_parentheses, scalar_name};
 
 pub(crate) fn expand_element(
     input: &Input<'_>,
@@ -54,7 +54,7 @@ fn check_one_scalar(fields: &[Field<'_>], cx: &Ctxt) {
 
 /// The scalar type of a field or of an array's elements.
 fn innermost_scalar(ty: &Type) -> Option<&Ident> {
-    match peel_groups(ty) {
+    match peel_parentheses(ty) {
         Type::Array(array) => innermost_scalar(&array.elem),
         ty => scalar_name(ty),
     }
@@ -79,8 +79,9 @@ fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> 
         quote_spanned!(own=> type Scalar = <#ty as #root::Element>::Scalar;)
     });
     let axes = fields.iter().map(|field| {
-        let part = field_part(paths, field);
-        quote_spanned!(field.ty.span()=> #part.axes())
+        let (own, part) = (field.ty.span(), field_part(paths, field));
+        let k = paths.k(own);
+        quote_spanned!(own=> #k::FieldDescription::axes(&#part))
     });
     let axes = if transparent {
         quote!(#(#axes)*)
@@ -93,22 +94,22 @@ fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> 
             let (this, part) = (receiver_ident(at), field_part(paths, field));
             let mutable = exclusive.then(|| quote_spanned!(at=> mut));
             // Separate statements, as rustc reports an error in a method chain at its start.
-            quote_spanned!(at=> let walk = walk.field(&#mutable #this.#member, #part);)
+            let walk = binding("walk", at);
+            quote_spanned!(at=> let #walk = #walk.field(&#mutable #this.#member, #part);)
         };
         fields.iter().map(step).collect()
     };
     let (shared, exclusive) = (walk(false), walk(true));
     let built = fields.iter().map(|field| {
         let (at, member) = (field.at, &field.member);
-        let part = field_part(paths, field);
-        quote_spanned!(at=> #member: source.next(#part))
+        let (part, source) = (field_part(paths, field), binding("source", at));
+        quote_spanned!(at=> #member: #source.next(#part))
     });
     let own_k = paths.k(own);
-    let here = Span::call_site().located_at(own);
     let (this, walk, source) = (
         receiver_ident(own),
-        Ident::new("walk", here),
-        Ident::new("source", here),
+        binding("walk", own),
+        binding("source", own),
     );
     let methods = quote_spanned! {own=>
         fn walk_fields<'fields>(&'fields #this, #walk: #own_k::WalkOf<'fields, Self>) -> #own_k::WalkOf<'fields, Self> {

@@ -1,10 +1,10 @@
 //! Generates `FromDLPack`: solves the same attributes for the fields, given an imported tensor.
 
-use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
+use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Type, ext::IdentExt};
 
-use crate::expand::call::Paths;
+use crate::expand::call::{Paths, binding};
 use crate::plan::claim::Claims;
 use crate::plan::tensor::{Data, Order, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
@@ -47,13 +47,14 @@ pub(crate) fn expand_from_dlpack(
     };
     cx.check()?;
     let Paths { c, k, .. } = &paths;
+    let tensor = binding("tensor", Span::call_site());
     Some(input.implement(
         quote!(#c::FromDLPack),
         quote! {
             #[inline]
-            fn from_dlpack(tensor: #c::Managed) -> #k::Result<Self, #c::Error> { #body }
+            fn from_dlpack(#tensor: #c::Managed) -> #k::Result<Self, #c::Error> { #body }
             #[inline]
-            fn fits(tensor: &#c::TensorRef<'_>) -> #k::Bool {
+            fn fits(#tensor: &#c::TensorRef<'_>) -> #k::Bool {
                 use #k::ProbeDefaults as _;
                 #fits
             }
@@ -112,8 +113,8 @@ fn import_one_of(paths: &Paths<'_>, fields: &[Field<'_>], chosen: &Field<'_>) ->
 
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
-    let k = paths.k(at);
-    quote_spanned!(at=> #k::import_field::<#ty>(tensor)?)
+    let (k, tensor) = (paths.k(at), binding("tensor", at));
+    quote_spanned!(at=> #k::import_field::<#ty>(#tensor)?)
 }
 
 fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
@@ -125,19 +126,20 @@ fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 /// Whether the type of the field accepts `tensor`, a `&TensorRef`.
 fn accepts(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
-    let k = paths.k(at);
-    quote_spanned!(at=> #k::Accepts::<#ty>::TENSOR(tensor))
+    let (k, tensor) = (paths.k(at), binding("tensor", at));
+    quote_spanned!(at=> #k::Accepts::<#ty>::TENSOR(#tensor))
 }
 
 /// Creates the first variant with a field that accepts the tensor. Also returns whether there is one.
 fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenStream) {
-    let k = &paths.k;
+    let Paths { c, k, .. } = paths;
+    let tensor = binding("tensor", Span::call_site());
     let fields = || arms.iter().filter_map(|arm| Some((arm, arm.field?)));
     let tries = fields().map(|(arm, chosen)| {
         let variant = arm.variant.ident;
         let (at, ty) = (chosen.at, chosen.ty);
         let at_k = paths.k(at);
-        let fits = quote_spanned!(at=> #at_k::Accepts::<#ty>::TENSOR(&tensor.view()));
+        let fits = quote_spanned!(at=> #at_k::Accepts::<#ty>::TENSOR(&#c::Managed::view(&#tensor)));
         let values = import_one_of(paths, &arm.variant.fields, chosen);
         quote! {
             if #fits {
@@ -151,7 +153,7 @@ fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenSt
     let import = quote! {
         use #k::ProbeDefaults as _;
         #(#tries)*
-        #k::Err(#k::no_variant(#name, &[#(#variants),*], tensor))
+        #k::Err(#k::no_variant(#name, &[#(#variants),*], #tensor))
     };
     let fits: Vec<_> = fields().map(|(_, field)| accepts(paths, field)).collect();
     let fits = match &fits[..] {
@@ -198,8 +200,9 @@ impl<'a> Solver<'a> {
         self.cx.check()?;
         let k = &self.paths.k;
         let (at, ty, member) = (data.at, data.ty, &data.member);
-        let at_k = self.paths.k(at);
-        let import = quote_spanned!(at=> #at_k::Import::new::<#ty>(tensor)?);
+        let (at_k, given) = (self.paths.k(at), binding("tensor", at));
+        let made = quote_spanned!(at=> #at_k::Import::new::<#ty>(#given)?);
+        let import = binding("import", Span::call_site());
         let order =
             matches!(tensor.order, Some(Order::ColumnMajor)).then(|| quote!(.column_major()));
         let others = self
@@ -217,11 +220,11 @@ impl<'a> Solver<'a> {
                 quote!(#member: #value,)
             });
         Some(quote! {
-            let import = #import #order;
+            let #import = #made #order;
             #checks
             #k::Ok(Self {
                 #(#others)*
-                #member: import.into_data::<#ty>()?,
+                #member: #import.into_data::<#ty>()?,
             })
         })
     }
@@ -233,15 +236,17 @@ impl<'a> Solver<'a> {
         };
         let mut sizes = TokenStream::new();
         let k = &self.paths.k;
+        let given = binding("tensor", data.at);
         let rank = match &tensor.shape {
             None => quote!(#k::None),
             Some(Slot::List(entries, _)) => {
                 for (axis, entry) in entries.iter().enumerate() {
                     let Entry::Expr(size) = entry else { continue };
-                    if !expr::reads_self(size) {
+                    // `fits` cannot return the error of a size; `from_dlpack` can.
+                    if !expr::reads_self(size) && !expr::can_fail(size) {
                         let axis = Literal::usize_unsuffixed(axis);
                         let size = self.constant_size(size);
-                        sizes.extend(quote!(&& #k::has_size(tensor, #axis, #size)));
+                        sizes.extend(quote!(&& #k::has_size(#given, #axis, #size)));
                     }
                 }
                 let rank = Literal::usize_unsuffixed(entries.len());
@@ -256,7 +261,7 @@ impl<'a> Solver<'a> {
         let (at, ty) = (data.at, data.ty);
         let at_k = self.paths.k(at);
         let accepts = quote_spanned!(at=> #at_k::Accepts::<#ty>::DATA);
-        quote!(#accepts(tensor, #rank) #sizes)
+        quote!(#accepts(#given, #rank) #sizes)
     }
 
     /// The rank of a field with the shape, if its type determines it.
@@ -272,7 +277,8 @@ impl<'a> Solver<'a> {
             return;
         };
         let rank = Literal::usize_unsuffixed(entries.len());
-        checks.extend(quote!(import.check_rank(#rank)?;));
+        let (k, import) = (&self.paths.k, binding("import", Span::call_site()));
+        checks.extend(quote!(#k::Import::check_rank(&#import, #rank)?;));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
@@ -284,8 +290,8 @@ impl<'a> Solver<'a> {
                 {
                     // In `[n, n]`, the size of the second axis must equal that of the first.
                     let first = &self.first_axis(entries, tokens);
-                    checks
-                        .extend(quote!(import.check_size(#axis, import.axis_size::<_>(#first)?)?;));
+                    let first = quote!(#k::Import::axis_size::<_>(&#import, #first)?);
+                    checks.extend(quote!(#k::Import::check_size(&#import, #axis, #first)?;));
                 } else {
                     self.set(field, "axis_size", &[axis]);
                 }
@@ -293,7 +299,7 @@ impl<'a> Solver<'a> {
                 self.report_unsolvable(tokens, "use a field, a number without `self` or `_`");
             } else {
                 let size = self.constant_size(tokens);
-                checks.extend(quote!(import.check_size(#axis, #size)?;));
+                checks.extend(quote!(#k::Import::check_size(&#import, #axis, #size)?;));
             }
         }
     }
@@ -352,8 +358,9 @@ impl<'a> Solver<'a> {
 
     fn set(&mut self, field: &'a Field<'a>, method: &str, arguments: &[Literal]) {
         let (at, ty) = (field.at, field.ty);
+        let (k, import) = (self.paths.k(at), binding("import", at));
         let method = Ident::new(method, at);
-        let value = quote_spanned!(at=> import.#method::<#ty>(#(#arguments),*)?);
+        let value = quote_spanned!(at=> #k::Import::#method::<#ty>(&#import #(, #arguments)*)?);
         self.solved.push((field, value));
     }
 

@@ -1,10 +1,11 @@
 //! `Record`: every field of a row is a strided column over many rows, and a row is an item of a structured array.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::expand::{call::Paths, inventory};
+use crate::expand::call::{Paths, binding};
+use crate::expand::inventory;
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::input::{Field, Input, Member, repr_words};
@@ -77,7 +78,9 @@ fn implement_record(
     let arms = columns.iter().zip(&names).map(|(field, name)| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
         let k = input.krate.private(at);
-        let column = quote_spanned!(at=> #k::record_column::<Self, #ty>(rows, |row| &row.#member));
+        let (rows, row) = (binding("rows", at), binding("row", at));
+        let column =
+            quote_spanned!(at=> #k::record_column::<Self, #ty>(#rows, |#row| &#row.#member));
         quote!(#name => #column,)
     });
     let facts = columns.iter().zip(&names).map(|(field, name)| {
@@ -106,6 +109,8 @@ fn implement_record(
         };
         quote!(#k::FieldLayout::new::<#ty>(#name, #k::offset_of!(Self, #member), #of))
     });
+    let here = Span::call_site();
+    let (rows, name) = (binding("rows", here), binding("name", here));
     input.implement(
         quote!(#c::Record),
         quote! {
@@ -116,10 +121,10 @@ fn implement_record(
             };
             const COLUMNS: #k::NamedFacts = { use #k::ProbeDefaults as _; &[#(#facts),*] };
             #docs
-            fn column<'a>(rows: &'a [Self], name: &#k::Str) -> #k::Described<'a> {
-                match name {
+            fn column<'a>(#rows: &'a [Self], #name: &#k::Str) -> #k::Described<'a> {
+                match #name {
                     #(#arms)*
-                    _ => #k::unknown_tensor(name, <Self as #c::Record>::NAMES),
+                    _ => #k::unknown_tensor(#name, <Self as #c::Record>::NAMES),
                 }
             }
         },
@@ -131,17 +136,17 @@ fn implement_nested(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -
     let Paths { input, c, k } = paths;
     let read = fields.iter().map(|field| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
-        let k = input.krate.private(at);
+        let (k, from) = (input.krate.private(at), binding("from", at));
         let offset = quote!(#k::offset_of!(Self, #member));
         if has_role(field, Role::Nested) {
-            quote_spanned!(at=> #member: from.read_record::<#ty>(#offset))
+            quote_spanned!(at=> #member: #from.read_record::<#ty>(#offset))
         } else {
-            quote_spanned!(at=> #member: #k::ElementField::<#ty>::read(from, #offset))
+            quote_spanned!(at=> #member: #k::ElementField::<#ty>::read(#from, #offset))
         }
     });
     let written = fields.iter().map(|field| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
-        let k = input.krate.private(at);
+        let (k, to) = (input.krate.private(at), binding("to", at));
         let value = if is_packed {
             quote_spanned!(at=> &{ self.#member })
         } else {
@@ -152,20 +157,22 @@ fn implement_nested(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -
         } else {
             quote_spanned!(at=> ElementField)
         };
-        quote_spanned!(at=> #k::#of::<#ty>::write(to, #k::offset_of!(Self, #member), #value);)
+        quote_spanned!(at=> #k::#of::<#ty>::write(#to, #k::offset_of!(Self, #member), #value);)
     });
+    let here = Span::call_site();
+    let (from, to) = (binding("from", here), binding("to", here));
     let fields = quote!(<Self as #c::Record>::LAYOUT);
     let mut tokens = input.implement(
         quote!(#k::RecordValue),
         quote! {
             const FIELDS: &'static #k::RecordLayout = #fields;
             #[inline]
-            fn read_fields(from: &#k::FieldReader<'_>) -> Self {
+            fn read_fields(#from: &#k::FieldReader<'_>) -> Self {
                 use #k::UnsaidField as _;
                 Self { #(#read),* }
             }
             #[inline]
-            fn write_fields(&self, to: &mut #k::FieldWriter<'_>) {
+            fn write_fields(&self, #to: &mut #k::FieldWriter<'_>) {
                 use #k::UnsaidField as _;
                 #(#written)*
             }

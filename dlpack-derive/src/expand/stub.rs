@@ -9,12 +9,12 @@ use crate::plan::row::params_without_bounds;
 use crate::syntax::input::{Body, Derive, Field, Input};
 use crate::syntax::role::Role;
 use crate::syntax::root::Root;
-use crate::syntax::ty::{is_pointer, rc_name};
+use crate::syntax::ty::{is_named_rc, is_pointer};
 
 pub(crate) fn expand_stub(derive: Derive, root: Root, item: &DeriveInput) -> Option<TokenStream> {
     let input = Input::read_with_errors(item, derive, root)?;
-    // A type with such a field is not `Send`, so the stub would cause an error.
-    let stays = |field: &Field<'_>| is_pointer(field.ty) || rc_name(field.ty).is_some();
+    // A type with such a field is most likely not `Send`, so the stub would cause an error.
+    let stays = |field: &Field<'_>| is_pointer(field.ty) || is_named_rc(field.ty);
     if input.all_fields().any(stays) {
         return None;
     }

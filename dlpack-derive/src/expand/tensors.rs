@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, build_description, layout_value, present_value, type_facts,
+    Borrow, Paths, Typed, binding, build_description, layout_value, present_value, type_facts,
 };
 use crate::plan::tensor::{Data, Slot};
 use crate::plan::{Main, Named, Plan, Source};
@@ -14,14 +14,16 @@ use crate::syntax::role::Role;
 
 pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let Paths { c, k, .. } = paths;
+    let here = Span::call_site();
+    let (name, request) = (binding("name", here), binding("request", here));
     let accessors = plan
         .tensors
         .iter()
         .map(|named| expand_accessor(paths, named));
     let own: Vec<_> = plan.tensors.iter().map(|named| &named.name).collect();
     let arms = plan.tensors.iter().map(|named| {
-        let (name, accessor) = (&named.name, accessor_name(named));
-        quote!(#name => self.#accessor(),)
+        let (text, accessor) = (&named.name, accessor_name(named));
+        quote!(#text => self.#accessor(),)
     });
     let columns: Vec<_> = plan
         .columns
@@ -30,10 +32,10 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
             let (at, ty) = (field.at, field.ty);
             let k = paths.k(at);
             let names = quote_spanned!(at=> #k::Table::<#ty>::NAMES);
-            let (this, member) = (receiver_ident(at), &field.member);
+            let (this, member, name) = (receiver_ident(at), &field.member, binding("name", at));
             (
                 names,
-                quote_spanned!(at=> #k::describe_column::<#ty>(&#this.#member, name)),
+                quote_spanned!(at=> #k::describe_column::<#ty>(&#this.#member, #name)),
             )
         })
         .collect();
@@ -52,8 +54,8 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
         }
     };
     let own_facts = plan.tensors.iter().map(|named| {
-        let (name, facts) = (&named.name, source_facts(paths, &named.source));
-        quote!((#name, #facts.shared()))
+        let (text, facts) = (&named.name, source_facts(paths, &named.source));
+        quote!((#text, #facts.shared()))
     });
     let own_facts = (!own.is_empty()).then(|| quote!(&[#(#own_facts),*],));
     let column_facts = plan.columns.iter().map(|field| {
@@ -63,20 +65,20 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
     let docs = docs_constant(paths, plan);
     let all = quote!(<Self as #c::DLPackTensors>::NAMES);
     let unknown = match &columns[..] {
-        [] => quote!(#k::unknown_tensor(name, #all)),
+        [] => quote!(#k::unknown_tensor(#name, #all)),
         [(_, first), rest @ ..] => {
             let rest = rest.iter().map(|(_, column)| quote!(.or_else(|| #column)));
-            quote!(#k::found_or_unknown(name, #all, #first #(#rest)*))
+            quote!(#k::found_or_unknown(#name, #all, #first #(#rest)*))
         }
     };
     let lookup = if own.is_empty() {
         unknown
     } else {
-        quote!(match name { #(#arms)* _ => #unknown, })
+        quote!(match #name { #(#arms)* _ => #unknown, })
     };
     let shares = plan.tensors.iter().filter_map(|named| {
-        let (name, share) = (&named.name, expand_share(paths, named)?);
-        Some((name, quote!(#name => #k::Ok(#k::Some(#share?)),)))
+        let (text, share) = (&named.name, expand_share(paths, named)?);
+        Some((text, quote!(#text => #k::Ok(#k::Some(#share?)),)))
     });
     let (shared, shares): (Vec<_>, Vec<_>) = shares.unzip();
     let share = (!shares.is_empty()).then(|| {
@@ -84,10 +86,10 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
             const SHARED: &'static [&'static #k::Str] = &[#(#shared),*];
             fn share_tensor(
                 &self,
-                name: &#k::Str,
-                request: #k::Option<&#c::ExportRequest>,
+                #name: &#k::Str,
+                #request: #k::Option<&#c::ExportRequest>,
             ) -> #k::SharedTensor {
-                match name { #(#shares)* _ => #k::Ok(#k::None) }
+                match #name { #(#shares)* _ => #k::Ok(#k::None) }
             }
         }
     });
@@ -104,7 +106,7 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
             const FACTS: &'static [#k::NamedFacts] = { use #k::ProbeDefaults as _; &[#own_facts #(#column_facts),*] };
             #docs
             #[inline]
-            fn describe_tensor(&self, name: &#k::Str) -> #k::Described<'_> {
+            fn describe_tensor(&self, #name: &#k::Str) -> #k::Described<'_> {
                 #lookup
             }
             #records
@@ -194,8 +196,8 @@ fn expand_share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
         Data::Present(field, ty) => (*ty, location_of(ty), present_value(paths, field)),
         Data::Expr(_) | Data::Raw { .. } => return None,
     };
-    let this = receiver_ident(at);
-    let values = quote_spanned!(at=> #field, #this.#accessor(), request,);
+    let (this, request) = (receiver_ident(at), binding("request", at));
+    let values = quote_spanned!(at=> #field, #this.#accessor(), #request,);
     Some(Typed::new(paths, ty, at, "Probe").call("export_with_owner", values))
 }
 
@@ -207,17 +209,19 @@ fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> 
     if names.is_empty() {
         return None;
     }
+    let here = Span::call_site();
+    let (name, tensor) = (binding("name", here), binding("tensor", here));
     let arms = settable().map(|named| {
-        let (name, made) = (&named.name, field_assignment(paths, named));
-        quote!(#name => #made,)
+        let (text, made) = (&named.name, field_assignment(paths, named, &tensor));
+        quote!(#text => #made,)
     });
     let copies: Vec<_> = settable()
-        .filter_map(|named| field_copy(paths, named))
+        .filter_map(|named| field_copy(paths, named, &tensor))
         .collect();
     let copy = (!copies.is_empty()).then(|| {
         quote! {
-            fn copy_to_tensor(&mut self, name: &#k::Str, tensor: &#c::TensorRef<'_>) -> #k::Bool {
-                match name {
+            fn copy_to_tensor(&mut self, #name: &#k::Str, #tensor: &#c::TensorRef<'_>) -> #k::Bool {
+                match #name {
                     #(#copies)*
                     _ => false,
                 }
@@ -228,12 +232,12 @@ fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> 
         const SETTABLE: &'static [&'static #k::Str] = &[#(#names),*];
         fn set_tensor(
             &mut self,
-            name: &#k::Str,
-            tensor: #k::Option<#c::Managed>,
+            #name: &#k::Str,
+            #tensor: #k::Option<#c::Managed>,
         ) -> #k::Result<(), #c::Error> {
-            match name {
+            match #name {
                 #(#arms)*
-                _ => return #k::unknown_tensor(name, <Self as #c::DLPackTensors>::SETTABLE).map(|_| ()),
+                _ => return #k::unknown_tensor(#name, <Self as #c::DLPackTensors>::SETTABLE).map(|_| ()),
             }
             #k::Ok(())
         }
@@ -243,15 +247,19 @@ fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> 
 
 /// Copies an array to a field, if nothing but its elements is needed:
 /// `"mask" => is_assignable(tensor, ..) && Accepts::<Vec<bool>>::replace(&mut self.mask, tensor),`
-fn field_copy(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
+fn field_copy(paths: &Paths<'_>, named: &Named<'_>, tensor: &Ident) -> Option<TokenStream> {
     let (data, shape) = match &named.source {
         Source::Whole(data) => (data, None),
-        Source::Tensor(tensor) if tensor.order.is_some() => return None,
-        Source::Tensor(tensor) => (&tensor.data, tensor.shape.as_ref()),
+        Source::Tensor(source) if source.order.is_some() => return None,
+        Source::Tensor(source) => (&source.data, source.shape.as_ref()),
     };
     let Data::Field(field) = data else {
         return None;
     };
+    // `copy_to_tensor` cannot return the error of a shape; `set_tensor` can.
+    if shape.is_some_and(Slot::can_fail) {
+        return None;
+    }
     let (k, name, ty, at) = (&paths.k, &named.name, field.ty, location_of(field.ty));
     let (shape, facts) = (
         assigned_shape(paths, shape),
@@ -262,7 +270,7 @@ fn field_copy(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
     Some(quote! {
         #name => {
             use #k::ProbeDefaults as _;
-            #k::is_assignable(tensor, #facts, #shape) && #replace(&mut #this.#member, tensor)
+            #k::is_assignable(#tensor, #facts, #shape) && #replace(&mut #this.#member, #tensor)
         }
     })
 }
@@ -281,11 +289,11 @@ fn assigned_shape(paths: &Paths<'_>, shape: Option<&Slot<'_>>) -> TokenStream {
 
 /// Replaces a field by an array:
 /// `let tensor = check_assigned(tensor, ..)?; replace_field::<Vec<bool>>(&mut self.mask, tensor)?`
-fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
+fn field_assignment(paths: &Paths<'_>, named: &Named<'_>, tensor: &Ident) -> TokenStream {
     let k = &paths.k;
     let (data, shape, order) = match &named.source {
         Source::Whole(data) => (data, None, None),
-        Source::Tensor(tensor) => (&tensor.data, tensor.shape.as_ref(), tensor.order.as_ref()),
+        Source::Tensor(source) => (&source.data, source.shape.as_ref(), source.order.as_ref()),
     };
     let (field, ty) = match data {
         Data::Field(field) => (*field, field.ty),
@@ -295,7 +303,7 @@ fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let shape = assigned_shape(paths, shape);
     let facts = source_facts(paths, &named.source);
     let fitting =
-        quote!({ use #k::ProbeDefaults as _; #k::check_assigned(tensor, #facts, #shape)? });
+        quote!({ use #k::ProbeDefaults as _; #k::check_assigned(#tensor, #facts, #shape)? });
     let at = location_of(ty);
     let (at_k, this, member) = (paths.k(at), receiver_ident(at), &field.member);
     let (import, replace) = match order {
@@ -311,16 +319,16 @@ fn field_assignment(paths: &Paths<'_>, named: &Named<'_>) -> TokenStream {
     let name = &named.name;
     match data {
         Data::Present(..) => quote! {{
-            #this.#member = match tensor {
-                #k::Some(tensor) => #k::Some(#import(#fitting)?),
+            #this.#member = match #tensor {
+                #k::Some(#tensor) => #k::Some(#import(#fitting)?),
                 #k::None => #k::None,
             }
         }},
         _ => quote! {{
-            let tensor = #k::require_tensor(tensor, #name)?;
+            let #tensor = #k::require_tensor(#tensor, #name)?;
             // The shape is read before the field is borrowed, since it may be an expression with `self`.
-            let tensor = #fitting;
-            #replace(&mut #this.#member, tensor)?
+            let #tensor = #fitting;
+            #replace(&mut #this.#member, #tensor)?
         }},
     }
 }

@@ -10,7 +10,7 @@ use crate::syntax::expr::{self, Entry};
 use crate::syntax::input::{Field, Member};
 use crate::syntax::role::Role;
 use crate::syntax::scope::bind_and_check;
-use crate::syntax::ty::{is_pointer, owned_container, peel_groups};
+use crate::syntax::ty::{is_pointer, owned_container, peel_parentheses};
 
 /// The data of a tensor.
 pub(crate) enum Data<'a> {
@@ -324,11 +324,22 @@ fn check_rank(shape: Option<&Slot<'_>>, strides: &Slot<'_>, claim: Claim<'_>, cx
 }
 
 impl Slot<'_> {
+    /// Whether an expression in it can leave the function around it with an error.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Self::Field(_) => false,
+            Self::Expr(tokens) => expr::can_fail(tokens),
+            Self::List(entries, _) => entries
+                .iter()
+                .any(|entry| matches!(entry, Entry::Expr(tokens) if expr::can_fail(tokens))),
+        }
+    }
+
     /// The number of axes, if the tokens show it.
     fn visible_rank(&self) -> Option<usize> {
         match self {
             Self::List(entries, _) => Some(entries.len()),
-            Self::Field(field) => match peel_groups(field.ty) {
+            Self::Field(field) => match peel_parentheses(field.ty) {
                 Type::Array(array) => match &array.len {
                     Expr::Lit(ExprLit {
                         lit: Lit::Int(len), ..

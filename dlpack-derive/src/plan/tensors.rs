@@ -89,7 +89,7 @@ fn check_settable(keys: &Claims<'_>, cx: &Ctxt) {
         if is_excluded {
             let name = claim.role.name();
             let message = format!(
-                "`set` fills the field with the elements of an array, one after another: remove `{name}`, or write a `#[setter]`"
+                "`set` fills the field with the elements of an array, one after another: remove `{name}`, or copy the array in a method of your own"
             );
             cx.error(claim.key, message);
         }
@@ -147,7 +147,7 @@ fn given_name(text: &LitStr, cx: &Ctxt) -> Option<(String, Span)> {
     let name = text.value();
     let is_ident = Ident::parse_any
         .parse_str(&name)
-        .is_ok_and(|ident| ident == name && name != "_");
+        .is_ok_and(|ident| ident.unraw() == name && name != "_");
     if !is_ident {
         let message = format!(
             "{name:?} is not an attribute name: use letters, digits and `_`, such as `name = \"weights\"`"

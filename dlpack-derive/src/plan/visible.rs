@@ -6,18 +6,11 @@ use syn::Type;
 use crate::plan::tensor::Data;
 use crate::plan::{Main, Plan, Source};
 use crate::syntax::ctxt::Ctxt;
-use crate::syntax::input::Input;
-use crate::syntax::ty::{option_inner, owned_container, rc_name, row_vectors, slice_object};
+use crate::syntax::ty::{option_inner, owned_container, row_vectors, slice_object};
 
 impl Plan<'_> {
     /// Reports fields with types that cannot be exported, as far as their tokens show it.
-    pub(crate) fn check_types(&self, input: &Input<'_>, cx: &Ctxt) {
-        if !matches!(self.main, Main::None) {
-            for rc in input.all_fields().filter_map(|field| rc_name(field.ty)) {
-                let message = "`Rc` is not `Send`, and a consumer may release the data on any thread: use `Arc`";
-                cx.error(rc, message);
-            }
-        }
+    pub(crate) fn check_types(&self, cx: &Ctxt) {
         for ty in self.data_types() {
             // An `Option` of another type may be the user's own type with that name.
             if option_inner(ty).and_then(owned_container).is_some() {

@@ -32,14 +32,21 @@ pub(crate) struct Block {
     body: Group,
 }
 
-/// A method that is an attribute in Python.
-pub(crate) struct Getter {
+/// A method that gets, sets or deletes an attribute in Python.
+pub(crate) struct Accessor {
     /// In Python.
     pub(crate) name: String,
     pub(crate) function: Ident,
-    /// The conditions of `#[cfg(..)]` and `#[cfg_attr(.., getter)]`: it is a getter if all of them are true.
+    /// The conditions of `#[cfg(..)]` and `#[cfg_attr(.., getter)]`: it is an accessor if all of them are true.
     pub(crate) conditions: Vec<TokenStream>,
 }
+
+/// The attributes of accessors, each with the prefix that PyO3 removes from the name of the function.
+const ACCESSORS: [(&str, &str); 3] = [
+    ("getter", "get_"),
+    ("setter", "set_"),
+    ("deleter", "delete_"),
+];
 
 /// `#[..]`
 struct Attr {
@@ -205,8 +212,8 @@ impl Block {
             || self.body.stream().into_iter().any(says)
     }
 
-    /// The getters of the block.
-    pub(crate) fn getters(&self) -> Vec<Getter> {
+    /// The accessors of the block.
+    pub(crate) fn accessors(&self) -> Vec<Accessor> {
         let mut attrs: Vec<Group> = Vec::new();
         let mut found = Vec::new();
         let mut trees = self.body.stream().into_iter().peekable();
@@ -216,10 +223,10 @@ impl Block {
                     attrs.push(list.clone())
                 }
                 (TokenTree::Ident(word), Some(TokenTree::Ident(own))) if word == "fn" => {
-                    found.extend(python_name_of_getter(&attrs, own).map(|name| Getter {
+                    found.extend(python_name_of_accessor(&attrs, own).map(|name| Accessor {
                         name,
                         function: own.clone(),
-                        conditions: conditions_of_getter(&attrs),
+                        conditions: conditions_of_accessor(&attrs),
                     }));
                 }
                 // The body of a method, or the end of another item.
@@ -352,11 +359,19 @@ fn find_attr_name(attr: &TokenStream, name: &str) -> Option<Ident> {
     last.filter(|last| last == name)
 }
 
-/// The name in Python of a function with these attributes, if it is a getter.
-fn python_name_of_getter(attrs: &[Group], function: &Ident) -> Option<String> {
-    let getter = attrs
+/// The prefix that PyO3 removes from the name of a function with this attribute, if it makes the function an accessor.
+fn prefix_of_accessor(attr: &Group) -> Option<&'static str> {
+    ACCESSORS
         .iter()
-        .find(|attr| find_attr_name(&attr.stream(), "getter").is_some())?;
+        .find(|(name, _)| find_attr_name(&attr.stream(), name).is_some())
+        .map(|(_, prefix)| *prefix)
+}
+
+/// The name in Python of a function with these attributes, if it is an accessor.
+fn python_name_of_accessor(attrs: &[Group], function: &Ident) -> Option<String> {
+    let (accessor, prefix) = attrs
+        .iter()
+        .find_map(|attr| Some((attr, prefix_of_accessor(attr)?)))?;
     let text_of = |list: &Group| {
         let text = list
             .stream()
@@ -365,7 +380,7 @@ fn python_name_of_getter(attrs: &[Group], function: &Ident) -> Option<String> {
             .map(|tree| tree.to_string());
         text.map(|text| text.trim_matches('"').trim_start_matches("r#").to_owned())
     };
-    let argument = getter.stream().into_iter().find_map(|tree| match tree {
+    let argument = accessor.stream().into_iter().find_map(|tree| match tree {
         TokenTree::Group(list) => text_of(&list),
         _ => None,
     });
@@ -382,11 +397,11 @@ fn python_name_of_getter(attrs: &[Group], function: &Ident) -> Option<String> {
     });
     let function = function.to_string();
     let function = function.trim_start_matches("r#");
-    let own = || function.strip_prefix("get_").unwrap_or(function).to_owned();
+    let own = || function.strip_prefix(prefix).unwrap_or(function).to_owned();
     Some(argument.or(renamed).unwrap_or_else(own))
 }
 
-fn conditions_of_getter(attrs: &[Group]) -> Vec<TokenStream> {
+fn conditions_of_accessor(attrs: &[Group]) -> Vec<TokenStream> {
     let condition = |attr: &Group| {
         let mut trees = attr.stream().into_iter();
         let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(list))) =
@@ -398,9 +413,9 @@ fn conditions_of_getter(attrs: &[Group]) -> Vec<TokenStream> {
         if name == "cfg" {
             return Some(list);
         }
-        let makes_getter = name == "cfg_attr" && find_attr_name(&attr.stream(), "getter").is_some();
+        let makes_accessor = name == "cfg_attr" && prefix_of_accessor(attr).is_some();
         let comma = |tree: &TokenTree| !is_punct(tree, ',');
-        makes_getter.then(|| list.into_iter().take_while(comma).collect())
+        makes_accessor.then(|| list.into_iter().take_while(comma).collect())
     };
     attrs.iter().filter_map(condition).collect()
 }

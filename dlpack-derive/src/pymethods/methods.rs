@@ -135,7 +135,7 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
         let k = options.krate.private(Span::call_site());
         block.find_pyo3(&quote!(#k::methods));
         return if cx.check().is_some() {
-            let checks = getter_checks(options, &block);
+            let checks = accessor_checks(options, &block);
             let block = block.with_items(items);
             quote!(#block #checks)
         } else {
@@ -172,13 +172,13 @@ fn of_impl(options: &Options<'_>, mut block: Block, cx: &Ctxt) -> TokenStream {
     quote!(#item impl #ty { #constant })
 }
 
-/// Checks that no getter of the block hides a tensor: the compiler knows their names when it has expanded the derive.
-fn getter_checks(options: &Options<'_>, block: &Block) -> TokenStream {
+/// Checks that no accessor of the block hides a tensor: the compiler knows their names when it has expanded the derive.
+fn accessor_checks(options: &Options<'_>, block: &Block) -> TokenStream {
     let ty = &block.self_ty;
     let own_path = options.krate.lint_of_own_path();
-    let checks = block.getters().into_iter().map(|getter| {
-        let (at, name) = (getter.function.span(), &getter.name);
-        let conditions = &getter.conditions;
+    let checks = block.accessors().into_iter().map(|accessor| {
+        let (at, name) = (accessor.function.span(), &accessor.name);
+        let conditions = &accessor.conditions;
         let k = options.krate.private(at);
         quote_spanned! {at=>
             #(#[cfg(#conditions)])*

@@ -69,6 +69,8 @@ fn parse_items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &C
                     cx.push(input.error(format!("expected `,` after `{}`", attr.key)));
                     expr::take_expression(input);
                 }
+                skip_comma(input);
+                skip_loose_entries(input, &attr, site, cx);
                 let again =
                     attr.role != Role::Tensor && found.iter().any(|old| old.role == attr.role);
                 if again {
@@ -83,28 +85,32 @@ fn parse_items(input: ParseStream<'_>, site: Site, found: &mut Vec<Attr>, cx: &C
             Err(error) => {
                 cx.push(error);
                 expr::take_expression(input);
+                skip_comma(input);
             }
-        }
-        // The next token is a comma, or the list ends.
-        let _: Option<Token![,]> = input.parse().ok();
-        if let Some(list) = found.last() {
-            loose_entries(input, list, site, cx);
         }
     }
 }
 
-/// Consumes the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports one error for
+/// Skips the comma between two items. The next token is one, or the list ends.
+fn skip_comma(input: ParseStream<'_>) {
+    let _: Option<Token![,]> = input.parse().ok();
+}
+
+/// Skips the entries of a list that was written without brackets, as in `shape = rows, columns`, and reports one error for
 /// all.
-fn loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
+fn skip_loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt) {
     let (Role::Shape | Role::Strides | Role::ByteStrides, Value::Expr(first)) =
         (list.role, &list.value)
     else {
         return;
     };
+    if matches!(expr::single_token(first), Some(TokenTree::Group(_))) {
+        return;
+    }
     let mut entries = Vec::new();
     while is_loose(&expr::take_expression(&input.fork()), site) {
         entries.push(expr::take_expression(input));
-        let _: Option<Token![,]> = input.parse().ok();
+        skip_comma(input);
     }
     if let Some(entry) = entries.first() {
         let all: Vec<_> = entries.iter().map(ToString::to_string).collect();
@@ -314,14 +320,22 @@ fn unknown_key_error(key: &Ident, site: Site) -> Error {
 
 fn misplaced_key_error(key: &Ident, role: Role, site: Site) -> Error {
     let name = role.name();
+    // A key that is only allowed in one place is not moved to a type.
+    let moves = !matches!(
+        role,
+        Role::Skip | Role::Nested | Role::Name | Role::Set | Role::Len
+    );
     let message = match site {
-        Site::Enum => format!(
+        Site::Enum if role == Role::Data => {
+            "`data` belongs on a variant's field, not on an enum".to_owned()
+        }
+        Site::Enum if moves => format!(
             "`{name}` does not apply to an enum: write it on the types of its variants' fields"
         ),
         Site::VariantField if role == Role::Skip => {
             "`skip` belongs on the variant, not on its field".to_owned()
         }
-        Site::VariantField => {
+        Site::VariantField if moves => {
             format!("a variant's field can only be `data`: write `{name}` on the type of the field")
         }
         Site::FieldTensor if role == Role::Data || role == Role::Unsafe => {

@@ -28,17 +28,7 @@ pub(crate) fn take_expression(input: ParseStream<'_>) -> TokenStream {
         let token: TokenTree = input.parse().unwrap_or(token);
         taken.extend([token]);
     }
-    remove_invisible_groups(taken)
-}
-
-/// An expression without the invisible group around the fragment `$e:expr` of a macro.
-fn remove_invisible_groups(tokens: TokenStream) -> TokenStream {
-    match single_token(&tokens) {
-        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
-            remove_invisible_groups(group.stream())
-        }
-        _ => tokens,
-    }
+    taken
 }
 
 /// The entries of `[a, _, b]`; `None` for anything else, including `[a; n]`.
@@ -51,9 +41,6 @@ pub(crate) fn parse_list(tokens: &TokenStream) -> syn::Result<Option<Vec<Entry>>
     let (Some(TokenTree::Group(group)), None) = (trees.next(), trees.next()) else {
         return Ok(None);
     };
-    if group.delimiter() == Delimiter::None {
-        return parse_list(&group.stream());
-    }
     if group.delimiter() != Delimiter::Bracket || is_repetition(&group) {
         return Ok(None);
     }
@@ -88,7 +75,6 @@ fn is_repetition(group: &Group) -> bool {
 
 impl Entry {
     fn new(tokens: TokenStream) -> Self {
-        let tokens = remove_invisible_groups(tokens);
         match as_hole(&tokens) {
             Some(hole) => Self::Hole(hole),
             None => Self::Expr(tokens),
@@ -245,9 +231,26 @@ fn ends_with_struct(before: &[TokenTree]) -> bool {
     is_path && !is_result && !statement.iter().any(|token| is_one_of(token, &heads))
 }
 
-/// Whether an expression with bound fields reads the value.
+/// Whether an expression with bound fields reads the value. The `self` of `self::ROWS` is a module.
 pub(crate) fn reads_self(tokens: &TokenStream) -> bool {
-    contains_word(tokens, "self")
+    let trees = trees_of(tokens);
+    trees.iter().enumerate().any(|(at, tree)| match tree {
+        TokenTree::Group(group) => reads_self(&group.stream()),
+        tree => is_word(tree, "self") && !is_path_separator(&trees[at + 1..]),
+    })
+}
+
+/// Whether an expression can leave the function around it with an error.
+pub(crate) fn can_fail(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().any(|tree| match &tree {
+        TokenTree::Group(group) => can_fail(&group.stream()),
+        tree => is_punct(tree, '?') || is_word(tree, "return"),
+    })
+}
+
+/// Whether the tokens start with `::`.
+fn is_path_separator(trees: &[TokenTree]) -> bool {
+    matches!(trees, [TokenTree::Punct(first), last, ..] if is_joint(first, ':') && is_punct(last, ':'))
 }
 
 /// Whether a word is among the tokens, also inside of groups.
@@ -315,13 +318,18 @@ pub(crate) fn is_punct(token: &TokenTree, char: char) -> bool {
 
 /// Tracks angle brackets, to tell the commas of `f::<A, B>()` and `<T as Tr<A, B>>::f()` from those that end an expression.
 #[derive(Default)]
-struct Angles {
+pub(crate) struct Angles {
     depth: usize,
     last: Option<TokenTree>,
 }
 
 impl Angles {
-    fn ends_at(&mut self, token: &TokenTree) -> bool {
+    pub(crate) const fn is_inside(&self) -> bool {
+        self.depth > 0
+    }
+
+    /// Takes the next token; returns whether it is a comma that ends the expression.
+    pub(crate) fn ends_at(&mut self, token: &TokenTree) -> bool {
         if self.depth == 0 && is_punct(token, ',') {
             return true;
         }

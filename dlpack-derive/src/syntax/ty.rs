@@ -2,20 +2,17 @@
 
 use syn::{GenericArgument, Ident, Path, PathArguments, Type, TypeParamBound, TypePath};
 
-/// Removes parentheses and invisible groups around a type.
-pub(crate) fn peel_groups(mut ty: &Type) -> &Type {
-    loop {
-        ty = match ty {
-            Type::Group(group) => &group.elem,
-            Type::Paren(paren) => &paren.elem,
-            ty => return ty,
-        };
+/// Removes parentheses around a type.
+pub(crate) fn peel_parentheses(mut ty: &Type) -> &Type {
+    while let Type::Paren(paren) = ty {
+        ty = &paren.elem;
     }
+    ty
 }
 
 /// `Vec`, `Box` or `array`, if the tokens of a type show that it is one of them.
 pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
-    match peel_groups(ty) {
+    match peel_parentheses(ty) {
         Type::Array(_) => Some("array"),
         Type::Path(path) => {
             let last = &path.path.segments.last()?.ident;
@@ -27,7 +24,7 @@ pub(crate) fn owned_container(ty: &Type) -> Option<&'static str> {
 
 /// Whether the tokens of a type show that it is a single list of numbers.
 pub(crate) fn is_list(ty: &Type) -> bool {
-    let ty = peel_groups(ty);
+    let ty = peel_parentheses(ty);
     matches!(ty, Type::Tuple(_) | Type::Reference(_)) || owned_container(ty).is_some()
 }
 
@@ -37,7 +34,7 @@ pub(crate) fn scalar_name(ty: &Type) -> Option<&Ident> {
         "bool", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
         "u64", "u128", "usize",
     ];
-    let Type::Path(path) = peel_groups(ty) else {
+    let Type::Path(path) = peel_parentheses(ty) else {
         return None;
     };
     let ident = path.path.get_ident()?;
@@ -46,18 +43,18 @@ pub(crate) fn scalar_name(ty: &Type) -> Option<&Ident> {
 
 /// Whether the tokens of a type show that it is a raw pointer.
 pub(crate) fn is_pointer(ty: &Type) -> bool {
-    matches!(peel_groups(ty), Type::Ptr(_))
+    matches!(peel_parentheses(ty), Type::Ptr(_))
 }
 
 /// The path of `R` in `Vec<R>`, `Arc<[R]>` and other lists of records, without generic arguments.
 pub(crate) fn type_of_rows(list: &Type) -> Option<Path> {
-    let inner = match peel_groups(list) {
+    let inner = match peel_parentheses(list) {
         Type::Path(path) => generic_argument(path)?,
         Type::Slice(slice) => &slice.elem,
         Type::Array(array) => &array.elem,
         _ => return None,
     };
-    match peel_groups(inner) {
+    match peel_parentheses(inner) {
         Type::Path(row) if owned_container(inner).is_none() => {
             let mut path = row.path.clone();
             path.segments.last_mut()?.arguments = PathArguments::None;
@@ -67,18 +64,18 @@ pub(crate) fn type_of_rows(list: &Type) -> Option<Path> {
     }
 }
 
-/// The name of an `Rc<T>`, if the tokens of a type show that it is one.
-pub(crate) fn rc_name(ty: &Type) -> Option<&Ident> {
-    let Type::Path(path) = peel_groups(ty) else {
-        return None;
+/// Whether a type has the name of `Rc<T>`. Another type may have the name, too.
+pub(crate) fn is_named_rc(ty: &Type) -> bool {
+    let Type::Path(path) = peel_parentheses(ty) else {
+        return false;
     };
-    let last = path.path.segments.last()?;
-    (last.ident == "Rc" && !last.arguments.is_none()).then_some(&last.ident)
+    let last = path.path.segments.last();
+    last.is_some_and(|last| last.ident == "Rc" && !last.arguments.is_none())
 }
 
 /// The rows of a list of vectors, if the tokens of a type show that it is one.
 pub(crate) fn row_vectors(ty: &Type) -> Option<&Type> {
-    let elements = match peel_groups(ty) {
+    let elements = match peel_parentheses(ty) {
         Type::Array(array) => &*array.elem,
         Type::Slice(slice) => &*slice.elem,
         Type::Path(path) => {
@@ -96,12 +93,12 @@ pub(crate) fn row_vectors(ty: &Type) -> Option<&Type> {
 /// The trait object in a `Box<dyn AsRef<[T]>>` (also `Deref` or `Borrow`, also in an `Arc`), if the tokens show that a type is
 /// one. Traits of the user are ignored: the user can implement `Buffer` for a `Box` of such a trait object.
 pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = peel_groups(ty) else {
+    let Type::Path(path) = peel_parentheses(ty) else {
         return None;
     };
     let last = &path.path.segments.last()?.ident;
     let inner = generic_argument(path).filter(|_| last == "Box" || last == "Arc")?;
-    let Type::TraitObject(object) = peel_groups(inner) else {
+    let Type::TraitObject(object) = peel_parentheses(inner) else {
         return None;
     };
     let TypeParamBound::Trait(bound) = object.bounds.first()? else {
@@ -113,7 +110,7 @@ pub(crate) fn slice_object(ty: &Type) -> Option<&Type> {
 
 /// The `T` of an `Option<T>`, if the tokens of a type show that it is one.
 pub(crate) fn option_inner(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = peel_groups(ty) else {
+    let Type::Path(path) = peel_parentheses(ty) else {
         return None;
     };
     let last = path.path.segments.last()?;

@@ -310,9 +310,29 @@ fn results_do_not_borrow() {
     }
 }
 
-/// A function that is no getter in this build hides no tensor.
+/// A setter alone puts an attribute into the class, too.
 #[test]
-fn the_check_of_a_getter_has_its_conditions() {
+fn each_accessor_is_checked() {
+    let source = "#[pymethods] impl Foo { \
+        #[getter] fn get_a(&self) {} \
+        #[setter] fn set_b(&self) {} \
+        #[deleter] fn delete_c(&self) {} \
+        #[setter(d)] fn set_e(&self) {} \
+        #[setter] fn f(&self) {} \
+        #[getter] fn set_g(&self) {} \
+        fn set_h(&self) {} }";
+    let found = print(&tokens(&expand("", source).0));
+    let checked: Vec<_> = found
+        .split("TENSOR_NAMES,")
+        .skip(1)
+        .filter_map(|rest| rest.trim_start().split('"').nth(1))
+        .collect();
+    assert_eq!(checked, ["a", "b", "c", "d", "f", "set_g"], "{found}");
+}
+
+/// A function that is no accessor in this build hides no tensor.
+#[test]
+fn the_check_of_an_accessor_has_its_conditions() {
     let source = "#[pymethods] impl Foo { \
         #[cfg(a)] #[getter] #[cfg(any(b, c))] fn x(&self) {} \
         #[cfg_attr(all(d, e), getter)] fn y(&self) {} \

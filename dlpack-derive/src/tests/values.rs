@@ -1,9 +1,10 @@
 //! Where the user's expressions end, and which of their names are fields.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 
 use crate::syntax::expr::{self, Entry};
+use crate::syntax::fragment;
 use crate::syntax::scope;
 
 fn tokens(source: &str) -> TokenStream {
@@ -31,6 +32,99 @@ fn an_expression_ends_at_the_comma_after_it() {
         };
         let taken = parser.parse_str(source).expect("the rest is tokens");
         assert_eq!(taken.to_string(), tokens(first).to_string(), "{source}");
+    }
+}
+
+/// Tokens in which `F { .. }` stands for the invisible group around a fragment of a macro.
+fn with_fragments(tokens: TokenStream) -> TokenStream {
+    let mut found = Vec::new();
+    for tree in tokens {
+        let TokenTree::Group(group) = tree else {
+            found.push(tree);
+            continue;
+        };
+        let delimiter = match found.last() {
+            Some(TokenTree::Ident(mark)) if mark == "F" => {
+                found.pop();
+                Delimiter::None
+            }
+            _ => group.delimiter(),
+        };
+        found.push(Group::new(delimiter, with_fragments(group.stream())).into());
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn a_fragment_is_one_operand() {
+    for (source, resolved) in [
+        ("a + b", "a + b"),
+        // Alone.
+        ("F { a + b }", "a + b"),
+        ("F { F { a + b } }", "a + b"),
+        ("f(F { a + b }, F { -a })", "f(a + b, -a)"),
+        ("[F { a + b }, _]", "[a + b, _]"),
+        (
+            "{ F { let n = a + b }; F { n = 2 }; F { n } }",
+            "{ let n = a + b; n = 2; n }",
+        ),
+        (
+            "match F { a + b } { F { 1 | 2 } => F { a + b }, _ => 1 }",
+            "match a + b { 1 | 2 => a + b, _ => 1 }",
+        ),
+        (
+            "if F { a == b } { 1 } else { 2 }",
+            "if a == b { 1 } else { 2 }",
+        ),
+        // An operand of an operator.
+        ("F { a + b } * 2", "(a + b) * 2"),
+        ("2 * F { a + b }", "2 * (a + b)"),
+        ("-F { a + b }", "-(a + b)"),
+        ("F { a + b } as usize", "(a + b) as usize"),
+        ("F { a as u8 }.len()", "(a as u8).len()"),
+        ("F { a + b }?", "(a + b)?"),
+        ("F { || 2 }(1)", "(|| 2)(1)"),
+        ("F { a + b }[1]", "(a + b)[1]"),
+        ("F { a..b }.len()", "(a..b).len()"),
+        ("F { a < b } == c", "(a < b) == c"),
+        ("F { a != b } & c", "(a != b) & c"),
+        (
+            "F { if a { 1 } else { 2 } } * 2",
+            "(if a { 1 } else { 2 }) * 2",
+        ),
+        ("&a[F { n + 1 } * 2..]", "&a[(n + 1) * 2..]"),
+        ("F { F { a + b } * 2 }.len()", "((a + b) * 2).len()"),
+        ("F { F { a + b } } * 2", "(a + b) * 2"),
+        // Prefix operators bind less than suffixes only.
+        ("F { -a } * 2", "-a * 2"),
+        ("-F { -1 }", "- -1"),
+        ("F { -a } as usize", "-a as usize"),
+        ("F { -a }.abs()", "(-a).abs()"),
+        ("F { &mut a }.len()", "(&mut a).len()"),
+        ("F { &a }[0]", "(&a)[0]"),
+        // Nothing binds more than these.
+        ("F { a } * 2", "a * 2"),
+        ("F { a.b(c + d)[1]? } * 2", "a.b(c + d)[1]? * 2"),
+        ("F { a::f::<B<C>>(1) } * 2", "a::f::<B<C>>(1) * 2"),
+        ("F { <A as B>::C } * 2", "<A as B>::C * 2"),
+        ("F { vec![1] }.len()", "vec![1].len()"),
+        ("F { a::b }(1) * F { 3 }", "a::b(1) * 3"),
+        ("F { { 1 } } * 2", "{ 1 } * 2"),
+        // Types, alone or next to what could be an operator.
+        ("size_of::<F { Vec<u8> }>()", "size_of::<Vec<u8>>()"),
+        ("size_of::<F { &[u8] }>()", "size_of::<&[u8]>()"),
+        ("size_of::<F { fn(A) -> B }>()", "size_of::<fn(A) -> B>()"),
+        ("[u8; F { N + 1 } * 2]", "[u8; (N + 1) * 2]"),
+        ("&'static F { dyn A + B }", "&'static (dyn A + B)"),
+        ("&F { dyn A<B> }", "&dyn A<B>"),
+        ("size_of::<F { *const u8 }>()", "size_of::<*const u8>()"),
+        ("<F { Vec<u8> } as Sized>::N", "<Vec<u8> as Sized>::N"),
+        ("a as F { u8 } * 2", "a as u8 * 2"),
+        ("F { A }::N * 2", "A::N * 2"),
+    ] {
+        let found = fragment::resolve_fragments(with_fragments(tokens(source)));
+        let text = |tokens: &TokenStream| tokens.to_string().replace(' ', "");
+        assert_eq!(text(&found), text(&tokens(resolved)), "{source}");
     }
 }
 

@@ -13,28 +13,28 @@ impl ::dlpack_pyo3::DLPack for Image {
             use ::dlpack_pyo3::__private::ProbeDefaults as _;
             ::dlpack_pyo3::__private::Whole::<Vec<f32>>::EXCLUSIVE
         })
-        .share(|this, request, other| ::dlpack_pyo3::__private::share_field::<
+        .share(|__this, __request, __other| ::dlpack_pyo3::__private::share_field::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
         >(
-            &this.0,
-            request,
-            other,
-            ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route(),
+            &__this.0,
+            __request,
+            __other,
+            ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.__route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::describe_field::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
-        >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.__route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_pyo3::__private::Described<'_> {
         ::dlpack_pyo3::__private::describe_field_mut::<
             Vec<f32>,
             ::dlpack_pyo3::__private::Inferred<_>,
-        >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&mut self.0, ::dlpack_pyo3::__private::Whole::<Vec<f32>>::NEW.__route())
     }
 }
 #[allow(deprecated, unused_imports, clippy::absolute_paths)]
@@ -61,7 +61,7 @@ impl Batch {
         crate::dl::__private::describe_field::<
             Vec<f32>,
             crate::dl::__private::Inferred<_>,
-        >(&self.obs, crate::dl::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&self.obs, crate::dl::__private::Whole::<Vec<f32>>::NEW.__route())
     }
 }
 #[automatically_derived]
@@ -91,15 +91,15 @@ impl crate::dl::DLPackTensors for Batch {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &crate::dl::__private::Str,
+        __name: &crate::dl::__private::Str,
     ) -> crate::dl::__private::Described<'_> {
-        match name {
+        match __name {
             "obs" => self.describe_obs(),
             _ => {
                 crate::dl::__private::found_or_unknown(
-                    name,
+                    __name,
                     <Self as crate::dl::DLPackTensors>::NAMES,
-                    crate::dl::__private::describe_column::<Vec<Row>>(&self.rows, name),
+                    crate::dl::__private::describe_column::<Vec<Row>>(&self.rows, __name),
                 )
             }
         }

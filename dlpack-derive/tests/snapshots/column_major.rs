@@ -25,7 +25,7 @@ impl ::dlpack_core::DLPack for ColMajor {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f64>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+                >(&self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.__route()),
             )
     }
     #[inline]
@@ -42,7 +42,10 @@ impl ::dlpack_core::DLPack for ColMajor {
                 ::dlpack_core::__private::lend_field_mut::<
                     Vec<f64>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&mut self.v, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+                >(
+                    &mut self.v,
+                    ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.__route(),
+                ),
             )
     }
 }

@@ -18,12 +18,14 @@ impl ::dlpack_core::DLPackTensors for Series {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::found_or_unknown(
-            name,
+            __name,
             <Self as ::dlpack_core::DLPackTensors>::NAMES,
-            ::dlpack_core::__private::describe_column::<Vec<Candle>>(&self.candles, name),
+            ::dlpack_core::__private::describe_column::<
+                Vec<Candle>,
+            >(&self.candles, __name),
         )
     }
     const HAS_RECORDS: ::dlpack_core::__private::Bool = true;

@@ -17,7 +17,7 @@ impl Series {
         ::dlpack_core::__private::describe_field::<
             Vec<i64>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.times, ::dlpack_core::__private::Whole::<Vec<i64>>::NEW.route())
+        >(&self.times, ::dlpack_core::__private::Whole::<Vec<i64>>::NEW.__route())
     }
 }
 #[automatically_derived]
@@ -62,20 +62,20 @@ impl ::dlpack_core::DLPackTensors for Series {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "times" => self.describe_times(),
             _ => {
                 ::dlpack_core::__private::found_or_unknown(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                     ::dlpack_core::__private::describe_column::<
                         Vec<Candle>,
-                    >(&self.candles, name)
+                    >(&self.candles, __name)
                         .or_else(|| ::dlpack_core::__private::describe_column::<
                             Arc<[Trade]>,
-                        >(&self.trades, name)),
+                        >(&self.trades, __name)),
                 )
             }
         }

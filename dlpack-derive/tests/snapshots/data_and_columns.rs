@@ -9,15 +9,15 @@ impl ::dlpack_core::DLPack for Series {
             use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Probe::<Arc<[Candle]>>::FACTS
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_with_owner::<
+        .share(|__this, __request, __other| ::dlpack_core::__private::share_with_owner::<
             Arc<[Candle]>,
             ::dlpack_core::__private::Inferred<_>,
         >(
-            &this.candles,
-            ::dlpack_core::DLPack::describe(this),
-            request,
-            other,
-            ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
+            &__this.candles,
+            ::dlpack_core::DLPack::describe(__this),
+            __request,
+            __other,
+            ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.__route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for Series {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.candles,
-                    ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.__route(),
                 ),
             )
     }
@@ -41,7 +41,7 @@ impl ::dlpack_core::DLPack for Series {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.candles,
-                    ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.__route(),
                 ),
             )
     }
@@ -64,14 +64,14 @@ impl ::dlpack_core::DLPackTensors for Series {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::found_or_unknown(
-            name,
+            __name,
             <Self as ::dlpack_core::DLPackTensors>::NAMES,
             ::dlpack_core::__private::describe_column::<
                 Arc<[Candle]>,
-            >(&self.candles, name),
+            >(&self.candles, __name),
         )
     }
 }

@@ -23,7 +23,10 @@ impl ::dlpack_core::DLPack for Image {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.pixels, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.pixels,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     #[inline]
@@ -36,7 +39,7 @@ impl ::dlpack_core::DLPack for Image {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.pixels,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }

@@ -19,7 +19,10 @@ impl ::dlpack_core::DLPack for Batch {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     #[inline]
@@ -31,7 +34,7 @@ impl ::dlpack_core::DLPack for Batch {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -45,7 +48,7 @@ impl Batch {
         ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.items, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&self.items, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.__route())
     }
     /// Describes the tensor `pairs`.
     #[inline]
@@ -61,7 +64,10 @@ impl Batch {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     /// Describes the tensor `rewards`.
@@ -70,7 +76,7 @@ impl Batch {
         ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.rewards, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&self.rewards, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.__route())
     }
 }
 #[automatically_derived]
@@ -99,15 +105,15 @@ impl ::dlpack_core::DLPackTensors for Batch {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "obs" => self.describe_obs(),
             "pairs" => self.describe_pairs(),
             "rewards" => self.describe_rewards(),
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                 )
             }

@@ -17,27 +17,27 @@ impl ::dlpack_core::DLPack for Scan {
             use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Whole::<Image>::EXCLUSIVE
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_field::<
+        .share(|__this, __request, __other| ::dlpack_core::__private::share_field::<
             Image,
             ::dlpack_core::__private::Inferred<_>,
         >(
-            &this.image,
-            request,
-            other,
-            ::dlpack_core::__private::Whole::<Image>::NEW.route(),
+            &__this.image,
+            __request,
+            __other,
+            ::dlpack_core::__private::Whole::<Image>::NEW.__route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::describe_data::<
             Image,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.image, ::dlpack_core::__private::Whole::<Image>::NEW.route())
+        >(&self.image, ::dlpack_core::__private::Whole::<Image>::NEW.__route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::describe_field_mut::<
             Image,
             ::dlpack_core::__private::Inferred<_>,
-        >(&mut self.image, ::dlpack_core::__private::Whole::<Image>::NEW.route())
+        >(&mut self.image, ::dlpack_core::__private::Whole::<Image>::NEW.__route())
     }
 }

@@ -19,7 +19,10 @@ impl ::dlpack_core::DLPack for Signal {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.bytes, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.bytes,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     #[inline]
@@ -32,7 +35,7 @@ impl ::dlpack_core::DLPack for Signal {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.bytes,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }

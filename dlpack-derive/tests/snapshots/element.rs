@@ -7,60 +7,66 @@ impl ::dlpack_core::__private::Homogeneous for Point {
     type Scalar = <f32 as ::dlpack_core::Element>::Scalar;
     const TRAILING: ::dlpack_core::__private::Axes = ::dlpack_core::__private::Axes::of_fields(
         &[
-            ::dlpack_core::__private::describe_element_field::<Self, f32>().axes(),
-            ::dlpack_core::__private::describe_element_field::<Self, f32>().axes(),
-            ::dlpack_core::__private::describe_element_field::<Self, f32>().axes(),
+            ::dlpack_core::__private::FieldDescription::axes(
+                &::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            ),
+            ::dlpack_core::__private::FieldDescription::axes(
+                &::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            ),
+            ::dlpack_core::__private::FieldDescription::axes(
+                &::dlpack_core::__private::describe_element_field::<Self, f32>(),
+            ),
         ],
     );
     fn walk_fields<'fields>(
         &'fields self,
-        walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
+        __walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkOf<'fields, Self> {
-        let walk = walk
+        let __walk = __walk
             .field(
                 &self.x,
                 ::dlpack_core::__private::describe_element_field::<Self, f32>(),
             );
-        let walk = walk
+        let __walk = __walk
             .field(
                 &self.y,
                 ::dlpack_core::__private::describe_element_field::<Self, f32>(),
             );
-        let walk = walk
+        let __walk = __walk
             .field(
                 &self.z,
                 ::dlpack_core::__private::describe_element_field::<Self, f32>(),
             );
-        walk
+        __walk
     }
     fn walk_fields_mut<'fields>(
         &'fields mut self,
-        walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
+        __walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
     ) -> ::dlpack_core::__private::WalkMutOf<'fields, Self> {
-        let walk = walk
+        let __walk = __walk
             .field(
                 &mut self.x,
                 ::dlpack_core::__private::describe_element_field::<Self, f32>(),
             );
-        let walk = walk
+        let __walk = __walk
             .field(
                 &mut self.y,
                 ::dlpack_core::__private::describe_element_field::<Self, f32>(),
             );
-        let walk = walk
+        let __walk = __walk
             .field(
                 &mut self.z,
                 ::dlpack_core::__private::describe_element_field::<Self, f32>(),
             );
-        walk
+        __walk
     }
-    fn build_from(source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
+    fn build_from(__source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
-            x: source
+            x: __source
                 .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
-            y: source
+            y: __source
                 .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
-            z: source
+            z: __source
                 .next(::dlpack_core::__private::describe_element_field::<Self, f32>()),
         }
     }

@@ -9,16 +9,16 @@
 impl ::dlpack_core::FromDLPack for Scan {
     #[inline]
     fn from_dlpack(
-        tensor: ::dlpack_core::Managed,
+        __tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         ::dlpack_core::__private::Ok(Self {
-            image: ::dlpack_core::__private::import_field::<Image>(tensor)?,
+            image: ::dlpack_core::__private::import_field::<Image>(__tensor)?,
             taken: <u64 as ::dlpack_core::__private::Default>::default(),
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
+    fn fits(__tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         use ::dlpack_core::__private::ProbeDefaults as _;
-        ::dlpack_core::__private::Accepts::<Image>::TENSOR(tensor)
+        ::dlpack_core::__private::Accepts::<Image>::TENSOR(__tensor)
     }
 }

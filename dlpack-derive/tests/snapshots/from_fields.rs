@@ -13,24 +13,24 @@
 impl ::dlpack_core::FromDLPack for Image {
     #[inline]
     fn from_dlpack(
-        tensor: ::dlpack_core::Managed,
+        __tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
-        let import = ::dlpack_core::__private::Import::new::<Vec<f32>>(tensor)?;
+        let __import = ::dlpack_core::__private::Import::new::<Vec<f32>>(__tensor)?;
         ::dlpack_core::__private::Ok(Self {
-            dims: import.shape::<[usize; 3]>()?,
-            kind: import.dtype::<DataType>()?,
-            device: import.device::<Device>()?,
-            strides: import.strides::<Vec<i64>>()?,
-            start: import.byte_offset::<usize>()?,
+            dims: ::dlpack_core::__private::Import::shape::<[usize; 3]>(&__import)?,
+            kind: ::dlpack_core::__private::Import::dtype::<DataType>(&__import)?,
+            device: ::dlpack_core::__private::Import::device::<Device>(&__import)?,
+            strides: ::dlpack_core::__private::Import::strides::<Vec<i64>>(&__import)?,
+            start: ::dlpack_core::__private::Import::byte_offset::<usize>(&__import)?,
             label: <String as ::dlpack_core::__private::Default>::default(),
-            pixels: import.into_data::<Vec<f32>>()?,
+            pixels: __import.into_data::<Vec<f32>>()?,
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
+    fn fits(__tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Accepts::<
             Vec<f32>,
-        >::DATA(tensor, ::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
+        >::DATA(__tensor, ::dlpack_core::__private::RankOf::<[usize; 3]>::RANK)
     }
 }

@@ -5,15 +5,15 @@
 impl ::dlpack_core::FromDLPack for Wrapper {
     #[inline]
     fn from_dlpack(
-        tensor: ::dlpack_core::Managed,
+        __tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         ::dlpack_core::__private::Ok(Self {
-            0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
+            0: ::dlpack_core::__private::import_field::<Vec<f32>>(__tensor)?,
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
+    fn fits(__tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         use ::dlpack_core::__private::ProbeDefaults as _;
-        ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(tensor)
+        ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(__tensor)
     }
 }

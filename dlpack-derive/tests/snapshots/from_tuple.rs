@@ -6,23 +6,23 @@
 impl ::dlpack_core::FromDLPack for Matrix {
     #[inline]
     fn from_dlpack(
-        tensor: ::dlpack_core::Managed,
+        __tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
-        let import = ::dlpack_core::__private::Import::new::<Vec<f64>>(tensor)?
+        let __import = ::dlpack_core::__private::Import::new::<Vec<f64>>(__tensor)?
             .column_major();
-        import.check_rank(2)?;
+        ::dlpack_core::__private::Import::check_rank(&__import, 2)?;
         ::dlpack_core::__private::Ok(Self {
-            1: import.axis_size::<usize>(0)?,
-            2: import.axis_size::<usize>(1)?,
-            3: import.offset::<usize>()?,
-            0: import.into_data::<Vec<f64>>()?,
+            1: ::dlpack_core::__private::Import::axis_size::<usize>(&__import, 0)?,
+            2: ::dlpack_core::__private::Import::axis_size::<usize>(&__import, 1)?,
+            3: ::dlpack_core::__private::Import::offset::<usize>(&__import)?,
+            0: __import.into_data::<Vec<f64>>()?,
         })
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
+    fn fits(__tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         use ::dlpack_core::__private::ProbeDefaults as _;
         ::dlpack_core::__private::Accepts::<
             Vec<f64>,
-        >::DATA(tensor, ::dlpack_core::__private::Some(2))
+        >::DATA(__tensor, ::dlpack_core::__private::Some(2))
     }
 }

@@ -9,32 +9,36 @@
 impl ::dlpack_core::FromDLPack for Audio {
     #[inline]
     fn from_dlpack(
-        tensor: ::dlpack_core::Managed,
+        __tensor: ::dlpack_core::Managed,
     ) -> ::dlpack_core::__private::Result<Self, ::dlpack_core::Error> {
         use ::dlpack_core::__private::ProbeDefaults as _;
-        if ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(&tensor.view()) {
+        if ::dlpack_core::__private::Accepts::<
+            Vec<f32>,
+        >::TENSOR(&::dlpack_core::Managed::view(&__tensor)) {
             return ::dlpack_core::__private::Ok(Self::Mono {
-                0: ::dlpack_core::__private::import_field::<Vec<f32>>(tensor)?,
+                0: ::dlpack_core::__private::import_field::<Vec<f32>>(__tensor)?,
             });
         }
-        if ::dlpack_core::__private::Accepts::<Vec<i16>>::TENSOR(&tensor.view()) {
+        if ::dlpack_core::__private::Accepts::<
+            Vec<i16>,
+        >::TENSOR(&::dlpack_core::Managed::view(&__tensor)) {
             return ::dlpack_core::__private::Ok(Self::Both {
                 rate: <u32 as ::dlpack_core::__private::Default>::default(),
-                samples: ::dlpack_core::__private::import_field::<Vec<i16>>(tensor)?,
+                samples: ::dlpack_core::__private::import_field::<Vec<i16>>(__tensor)?,
             });
         }
         ::dlpack_core::__private::Err(
             ::dlpack_core::__private::no_variant(
                 "Audio",
                 &["Mono(Vec<f32>)", "Both(Vec<i16>)"],
-                tensor,
+                __tensor,
             ),
         )
     }
     #[inline]
-    fn fits(tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
+    fn fits(__tensor: &::dlpack_core::TensorRef<'_>) -> ::dlpack_core::__private::Bool {
         use ::dlpack_core::__private::ProbeDefaults as _;
-        ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(tensor)
-            || ::dlpack_core::__private::Accepts::<Vec<i16>>::TENSOR(tensor)
+        ::dlpack_core::__private::Accepts::<Vec<f32>>::TENSOR(__tensor)
+            || ::dlpack_core::__private::Accepts::<Vec<i16>>::TENSOR(__tensor)
     }
 }

@@ -30,7 +30,7 @@ where
                 ::dlpack_core::__private::lend_field::<
                     Vec<E>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route()),
+                >(&self.items, ::dlpack_core::__private::Probe::<Vec<E>>::NEW.__route()),
             )
     }
     #[inline]
@@ -43,7 +43,7 @@ where
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    ::dlpack_core::__private::Probe::<Vec<E>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<E>>::NEW.__route(),
                 ),
             )
     }

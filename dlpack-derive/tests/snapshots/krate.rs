@@ -25,7 +25,7 @@ impl crate::private::dl::DLPack for Rooted {
                     crate::private::dl::__private::Inferred<_>,
                 >(
                     &self.items,
-                    crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),
+                    crate::private::dl::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -43,7 +43,7 @@ impl crate::private::dl::DLPack for Rooted {
                     crate::private::dl::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    crate::private::dl::__private::Probe::<Vec<f32>>::NEW.route(),
+                    crate::private::dl::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }

@@ -18,9 +18,9 @@ impl ::dlpack_core::DLPack for Frame {
                 use ::dlpack_core::__private::ProbeDefaults as _;
                 ::dlpack_core::__private::LentLists::<Layout<3>>::LIE_THERE
             },
-            |this| {
+            |__this| {
                 use ::dlpack_core::__private::ProbeDefaults as _;
-                ::dlpack_core::__private::LentLists::<Layout<3>>::of(&this.layout)
+                ::dlpack_core::__private::LentLists::<Layout<3>>::of(&__this.layout)
             },
         );
     #[inline]
@@ -36,7 +36,7 @@ impl ::dlpack_core::DLPack for Frame {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.pixels,
-                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -53,7 +53,7 @@ impl ::dlpack_core::DLPack for Frame {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.pixels,
-                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.__route(),
                 ),
             )
     }

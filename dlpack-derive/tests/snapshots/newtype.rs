@@ -13,27 +13,27 @@ impl<const C: usize> ::dlpack_core::DLPack for Image<C> {
             use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::Whole::<Tensor<3>>::EXCLUSIVE
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_field::<
+        .share(|__this, __request, __other| ::dlpack_core::__private::share_field::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
         >(
-            &this.0,
-            request,
-            other,
-            ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route(),
+            &__this.0,
+            __request,
+            __other,
+            ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.__route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::describe_field::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
+        >(&self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.__route())
     }
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::describe_field_mut::<
             Tensor<3>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&mut self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.route())
+        >(&mut self.0, ::dlpack_core::__private::Whole::<Tensor<3>>::NEW.__route())
     }
 }

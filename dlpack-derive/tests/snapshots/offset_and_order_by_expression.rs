@@ -26,7 +26,7 @@ impl ::dlpack_core::DLPack for Part {
                 ::dlpack_core::__private::lend_field::<
                     Pool,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
+                >(&self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.__route()),
             )
     }
     #[inline]
@@ -41,7 +41,10 @@ impl ::dlpack_core::DLPack for Part {
                 ::dlpack_core::__private::lend_field_mut::<
                     Pool,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&mut self.items, ::dlpack_core::__private::Probe::<Pool>::NEW.route()),
+                >(
+                    &mut self.items,
+                    ::dlpack_core::__private::Probe::<Pool>::NEW.__route(),
+                ),
             )
     }
 }

@@ -24,7 +24,10 @@ impl ::dlpack_core::DLPack for Points {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     #[inline]
@@ -42,7 +45,7 @@ impl ::dlpack_core::DLPack for Points {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }

@@ -11,15 +11,15 @@ impl ::dlpack_core::DLPack for Vectors {
             ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::FACTS
                 .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK)
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_with_owner::<
+        .share(|__this, __request, __other| ::dlpack_core::__private::share_with_owner::<
             ScalarBuffer<f32>,
             ::dlpack_core::__private::Inferred<_>,
         >(
-            &this.values,
-            ::dlpack_core::DLPack::describe(this),
-            request,
-            other,
-            ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+            &__this.values,
+            ::dlpack_core::DLPack::describe(__this),
+            __request,
+            __other,
+            ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.__route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
@@ -36,7 +36,7 @@ impl ::dlpack_core::DLPack for Vectors {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.values,
-                    ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -55,7 +55,7 @@ impl ::dlpack_core::DLPack for Vectors {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.values,
-                    ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.__route(),
                 ),
             )
     }

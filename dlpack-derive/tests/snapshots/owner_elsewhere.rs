@@ -10,15 +10,15 @@ impl ::dlpack_core::DLPack for Mapped {
             use ::dlpack_core::__private::ProbeDefaults as _;
             ::dlpack_core::__private::expression_facts::<Self>()
         })
-        .share(|this, request, other| ::dlpack_core::__private::share_with_owner::<
+        .share(|__this, __request, __other| ::dlpack_core::__private::share_with_owner::<
             Arc<Mmap>,
             ::dlpack_core::__private::Inferred<_>,
         >(
-            &this.map,
-            ::dlpack_core::DLPack::describe(this),
-            request,
-            other,
-            ::dlpack_core::__private::Probe::<Arc<Mmap>>::NEW.route(),
+            &__this.map,
+            ::dlpack_core::DLPack::describe(__this),
+            __request,
+            __other,
+            ::dlpack_core::__private::Probe::<Arc<Mmap>>::NEW.__route(),
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

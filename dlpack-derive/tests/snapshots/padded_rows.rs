@@ -32,7 +32,7 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::lend_field::<
                     Bytes,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
+                >(&self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.__route()),
             )
     }
     #[inline]
@@ -56,7 +56,10 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::lend_field_mut::<
                     Bytes,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&mut self.data, ::dlpack_core::__private::Probe::<Bytes>::NEW.route()),
+                >(
+                    &mut self.data,
+                    ::dlpack_core::__private::Probe::<Bytes>::NEW.__route(),
+                ),
             )
     }
 }

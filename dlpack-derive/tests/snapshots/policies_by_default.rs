@@ -19,7 +19,7 @@ impl ::dlpack_core::DLPack for Weights {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.items,
-                    ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -32,7 +32,7 @@ impl ::dlpack_core::DLPack for Weights {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<CudaSlice<f32>>::NEW.__route(),
                 ),
             )
     }

@@ -24,7 +24,7 @@ impl ::dlpack_core::DLPack for Raw {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.r#fn, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(&self.r#fn, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route()),
             )
     }
     #[inline]
@@ -42,7 +42,7 @@ impl ::dlpack_core::DLPack for Raw {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.r#fn,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -56,7 +56,7 @@ impl Raw {
         ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.r#fn, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&self.r#fn, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.__route())
     }
 }
 #[automatically_derived]
@@ -70,13 +70,13 @@ impl ::dlpack_core::DLPackTensors for Raw {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "fn" => self.describe_fn(),
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                 )
             }

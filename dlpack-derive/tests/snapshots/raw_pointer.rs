@@ -30,7 +30,9 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
                     ::dlpack_core::__private::address(self.storage.as_ptr()),
                     ::dlpack_core::__private::len(self.storage.len())?,
                 ) {
-                    (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
+                    (__data, __len) => {
+                        unsafe { ::dlpack_core::__private::raw(__data, __len) }
+                    }
                 },
             )
     }

@@ -14,7 +14,9 @@ impl Cache {
                     ::dlpack_core::__private::address(self.ptr),
                     ::dlpack_core::__private::len(3)?,
                 ) {
-                    (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
+                    (__data, __len) => {
+                        unsafe { ::dlpack_core::__private::raw(__data, __len) }
+                    }
                 },
             )
     }
@@ -30,13 +32,13 @@ impl ::dlpack_core::DLPackTensors for Cache {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "kv" => self.describe_kv(),
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                 )
             }

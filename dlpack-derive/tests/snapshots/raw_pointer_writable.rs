@@ -21,7 +21,9 @@ impl ::dlpack_core::DLPack for Tensor {
                     ::dlpack_core::__private::address(self.ptr),
                     ::dlpack_core::__private::len(self.len)?,
                 ) {
-                    (data, len) => unsafe { ::dlpack_core::__private::raw(data, len) }
+                    (__data, __len) => {
+                        unsafe { ::dlpack_core::__private::raw(__data, __len) }
+                    }
                 },
             )
     }

@@ -55,31 +55,31 @@ impl ::dlpack_core::Record for Trade {
     };
     const DOCS: ::dlpack_core::__private::NamedDocs = &[("price", "In euros.")];
     fn column<'a>(
-        rows: &'a [Self],
-        name: &::dlpack_core::__private::Str,
+        __rows: &'a [Self],
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'a> {
-        match name {
+        match __name {
             "price" => {
                 ::dlpack_core::__private::record_column::<
                     Self,
                     f64,
-                >(rows, |row| &row.price)
+                >(__rows, |__row| &__row.price)
             }
             "size" => {
                 ::dlpack_core::__private::record_column::<
                     Self,
                     u32,
-                >(rows, |row| &row.size)
+                >(__rows, |__row| &__row.size)
             }
             "type" => {
                 ::dlpack_core::__private::record_column::<
                     Self,
                     u8,
-                >(rows, |row| &row.r#type)
+                >(__rows, |__row| &__row.r#type)
             }
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::Record>::NAMES,
                 )
             }

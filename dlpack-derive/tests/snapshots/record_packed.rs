@@ -36,13 +36,13 @@ impl ::dlpack_core::Record for Tick {
         &[]
     };
     fn column<'a>(
-        rows: &'a [Self],
-        name: &::dlpack_core::__private::Str,
+        __rows: &'a [Self],
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'a> {
-        match name {
+        match __name {
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::Record>::NAMES,
                 )
             }
@@ -54,27 +54,31 @@ impl ::dlpack_core::Record for Tick {
 impl ::dlpack_core::__private::RecordValue for Tick {
     const FIELDS: &'static ::dlpack_core::__private::RecordLayout = <Self as ::dlpack_core::Record>::LAYOUT;
     #[inline]
-    fn read_fields(from: &::dlpack_core::__private::FieldReader<'_>) -> Self {
+    fn read_fields(__from: &::dlpack_core::__private::FieldReader<'_>) -> Self {
         use ::dlpack_core::__private::UnsaidField as _;
         Self {
             price: ::dlpack_core::__private::ElementField::<
                 f64,
-            >::read(from, ::dlpack_core::__private::offset_of!(Self, price)),
-            at: from
+            >::read(__from, ::dlpack_core::__private::offset_of!(Self, price)),
+            at: __from
                 .read_record::<
                     [Place; 2],
                 >(::dlpack_core::__private::offset_of!(Self, at)),
         }
     }
     #[inline]
-    fn write_fields(&self, to: &mut ::dlpack_core::__private::FieldWriter<'_>) {
+    fn write_fields(&self, __to: &mut ::dlpack_core::__private::FieldWriter<'_>) {
         use ::dlpack_core::__private::UnsaidField as _;
         ::dlpack_core::__private::ElementField::<
             f64,
-        >::write(to, ::dlpack_core::__private::offset_of!(Self, price), &{ self.price });
+        >::write(
+            __to,
+            ::dlpack_core::__private::offset_of!(Self, price),
+            &{ self.price },
+        );
         ::dlpack_core::__private::NestedField::<
             [Place; 2],
-        >::write(to, ::dlpack_core::__private::offset_of!(Self, at), &{ self.at });
+        >::write(__to, ::dlpack_core::__private::offset_of!(Self, at), &{ self.at });
     }
 }
 #[automatically_derived]

@@ -31,7 +31,7 @@ impl ::dlpack_core::DLPack for File {
                 ::dlpack_core::__private::lend_field::<
                     Mmap,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
+                >(&self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.__route()),
             )
     }
     #[inline]
@@ -46,7 +46,7 @@ impl ::dlpack_core::DLPack for File {
                 ::dlpack_core::__private::lend_field_mut::<
                     Mmap,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.route()),
+                >(&mut self.map, ::dlpack_core::__private::Probe::<Mmap>::NEW.__route()),
             )
     }
 }

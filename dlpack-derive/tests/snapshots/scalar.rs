@@ -19,7 +19,7 @@ impl ::dlpack_core::DLPack for Loss {
                 ::dlpack_core::__private::lend_field::<
                     [f32; 1],
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
+                >(&self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.__route()),
             )
     }
     #[inline]
@@ -30,7 +30,10 @@ impl ::dlpack_core::DLPack for Loss {
                 ::dlpack_core::__private::lend_field_mut::<
                     [f32; 1],
                     ::dlpack_core::__private::Inferred<_>,
-                >(&mut self.0, ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.route()),
+                >(
+                    &mut self.0,
+                    ::dlpack_core::__private::Probe::<[f32; 1]>::NEW.__route(),
+                ),
             )
     }
 }

@@ -28,7 +28,7 @@ impl ::dlpack_core::DLPack for Page {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.kv,
-                    ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.__route(),
                 ),
             )
     }
@@ -44,7 +44,7 @@ impl ::dlpack_core::DLPack for Page {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.kv,
-                    ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<CudaSlice<bf16>>::NEW.__route(),
                 ),
             )
     }

@@ -25,7 +25,10 @@ impl ::dlpack_core::DLPack for View {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     #[inline]
@@ -41,7 +44,7 @@ impl ::dlpack_core::DLPack for View {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }

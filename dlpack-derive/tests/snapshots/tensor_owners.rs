@@ -16,7 +16,7 @@ impl Batch {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.state,
-                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -30,7 +30,7 @@ impl Batch {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     ::dlpack_core::__private::require_present(&self.mask, "mask")?,
-                    ::dlpack_core::__private::Probe::<Arc<Bytes>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Arc<Bytes>>::NEW.__route(),
                 ),
             )
     }
@@ -54,14 +54,14 @@ impl ::dlpack_core::DLPackTensors for Batch {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "state" => self.describe_state(),
             "mask" => self.describe_mask(),
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                 )
             }
@@ -70,10 +70,10 @@ impl ::dlpack_core::DLPackTensors for Batch {
     const SHARED: &'static [&'static ::dlpack_core::__private::Str] = &["state", "mask"];
     fn share_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
-        request: ::dlpack_core::__private::Option<&::dlpack_core::ExportRequest>,
+        __name: &::dlpack_core::__private::Str,
+        __request: ::dlpack_core::__private::Option<&::dlpack_core::ExportRequest>,
     ) -> ::dlpack_core::__private::SharedTensor {
-        match name {
+        match __name {
             "state" => {
                 ::dlpack_core::__private::Ok(
                     ::dlpack_core::__private::Some(
@@ -83,9 +83,9 @@ impl ::dlpack_core::DLPackTensors for Batch {
                         >(
                             &self.state,
                             self.describe_state(),
-                            request,
+                            __request,
                             ::dlpack_core::__private::Probe::<SharedBuffer<f32>>::NEW
-                                .route(),
+                                .__route(),
                         )?,
                     ),
                 )
@@ -102,8 +102,8 @@ impl ::dlpack_core::DLPackTensors for Batch {
                                 "mask",
                             )?,
                             self.describe_mask(),
-                            request,
-                            ::dlpack_core::__private::Probe::<Arc<Bytes>>::NEW.route(),
+                            __request,
+                            ::dlpack_core::__private::Probe::<Arc<Bytes>>::NEW.__route(),
                         )?,
                     ),
                 )

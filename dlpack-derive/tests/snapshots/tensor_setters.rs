@@ -23,7 +23,7 @@ impl Batch {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     ::dlpack_core::__private::require_present(&self.mask, "mask")?,
-                    ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.__route(),
                 ),
             )
     }
@@ -48,13 +48,13 @@ impl ::dlpack_core::DLPackTensors for Batch {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "mask" => self.describe_mask(),
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                 )
             }
@@ -63,20 +63,20 @@ impl ::dlpack_core::DLPackTensors for Batch {
     const SETTABLE: &'static [&'static ::dlpack_core::__private::Str] = &["mask"];
     fn set_tensor(
         &mut self,
-        name: &::dlpack_core::__private::Str,
-        tensor: ::dlpack_core::__private::Option<::dlpack_core::Managed>,
+        __name: &::dlpack_core::__private::Str,
+        __tensor: ::dlpack_core::__private::Option<::dlpack_core::Managed>,
     ) -> ::dlpack_core::__private::Result<(), ::dlpack_core::Error> {
-        match name {
+        match __name {
             "mask" => {
-                self.mask = match tensor {
-                    ::dlpack_core::__private::Some(tensor) => {
+                self.mask = match __tensor {
+                    ::dlpack_core::__private::Some(__tensor) => {
                         ::dlpack_core::__private::Some(
                             ::dlpack_core::__private::import_column_major::<
                                 Vec<bool>,
                             >({
                                 use ::dlpack_core::__private::ProbeDefaults as _;
                                 ::dlpack_core::__private::check_assigned(
-                                    tensor,
+                                    __tensor,
                                     ::dlpack_core::__private::Probe::<Vec<bool>>::FACTS
                                         .rank(::dlpack_core::__private::RankOf::<[i64; 2]>::RANK),
                                     ::dlpack_core::__private::Some(
@@ -94,7 +94,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
             }
             _ => {
                 return ::dlpack_core::__private::unknown_tensor(
-                        name,
+                        __name,
                         <Self as ::dlpack_core::DLPackTensors>::SETTABLE,
                     )
                     .map(|_| ());

@@ -33,7 +33,7 @@ impl Batch {
         ::dlpack_core::__private::describe_field::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
-        >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.route())
+        >(&self.obs, ::dlpack_core::__private::Whole::<Vec<f32>>::NEW.__route())
     }
     /// Describes the tensor `reward`.
     #[inline]
@@ -52,7 +52,7 @@ impl Batch {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &self.rewards,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }
@@ -64,7 +64,7 @@ impl Batch {
             ::dlpack_core::__private::Inferred<_>,
         >(
             ::dlpack_core::__private::require_present(&self.mask, "mask")?,
-            ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.route(),
+            ::dlpack_core::__private::Whole::<Array2<bool>>::NEW.__route(),
         )
     }
     /// Describes the tensor `done`.
@@ -82,7 +82,7 @@ impl Batch {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     ::dlpack_core::__private::require_present(&self.done, "done")?,
-                    ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<bool>>::NEW.__route(),
                 ),
             )
     }
@@ -132,9 +132,9 @@ impl ::dlpack_core::DLPackTensors for Batch {
     #[inline]
     fn describe_tensor(
         &self,
-        name: &::dlpack_core::__private::Str,
+        __name: &::dlpack_core::__private::Str,
     ) -> ::dlpack_core::__private::Described<'_> {
-        match name {
+        match __name {
             "head" => self.describe_head(),
             "obs" => self.describe_obs(),
             "reward" => self.describe_reward(),
@@ -142,7 +142,7 @@ impl ::dlpack_core::DLPackTensors for Batch {
             "done" => self.describe_done(),
             _ => {
                 ::dlpack_core::__private::unknown_tensor(
-                    name,
+                    __name,
                     <Self as ::dlpack_core::DLPackTensors>::NAMES,
                 )
             }

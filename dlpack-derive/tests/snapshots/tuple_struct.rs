@@ -24,7 +24,7 @@ impl ::dlpack_core::DLPack for Matrix {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f64>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+                >(&self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.__route()),
             )
     }
     #[inline]
@@ -40,7 +40,10 @@ impl ::dlpack_core::DLPack for Matrix {
                 ::dlpack_core::__private::lend_field_mut::<
                     Vec<f64>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&mut self.0, ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.route()),
+                >(
+                    &mut self.0,
+                    ::dlpack_core::__private::Probe::<Vec<f64>>::NEW.__route(),
+                ),
             )
     }
 }

@@ -21,38 +21,38 @@ impl ::dlpack_core::DLPack for Audio {
                 ],
             )
         })
-        .share(|this, request, other| match this {
-            Self::Mono { 0: field } => {
+        .share(|__this, __request, __other| match __this {
+            Self::Mono { 0: __field } => {
                 ::dlpack_core::__private::share_field::<
                     Array1<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
-                    field,
-                    request,
-                    other,
-                    ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route(),
+                    __field,
+                    __request,
+                    __other,
+                    ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.__route(),
                 )
             }
-            Self::Multi { samples: field } => {
+            Self::Multi { samples: __field } => {
                 ::dlpack_core::__private::share_field::<
                     Array2<f32>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
-                    field,
-                    request,
-                    other,
-                    ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route(),
+                    __field,
+                    __request,
+                    __other,
+                    ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.__route(),
                 )
             }
-            Self::Both { 1: field, .. } => {
+            Self::Both { 1: __field, .. } => {
                 ::dlpack_core::__private::share_field::<
                     Array2<i16>,
                     ::dlpack_core::__private::Inferred<_>,
                 >(
-                    field,
-                    request,
-                    other,
-                    ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route(),
+                    __field,
+                    __request,
+                    __other,
+                    ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.__route(),
                 )
             }
             Self::Empty => ::dlpack_core::__private::None,
@@ -61,23 +61,23 @@ impl ::dlpack_core::DLPack for Audio {
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         match self {
-            Self::Mono { 0: field } => {
+            Self::Mono { 0: __field } => {
                 ::dlpack_core::__private::describe_field::<
                     Array1<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
+                >(__field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.__route())
             }
-            Self::Multi { samples: field } => {
+            Self::Multi { samples: __field } => {
                 ::dlpack_core::__private::describe_field::<
                     Array2<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
+                >(__field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.__route())
             }
-            Self::Both { 1: field, .. } => {
+            Self::Both { 1: __field, .. } => {
                 ::dlpack_core::__private::describe_field::<
                     Array2<i16>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
+                >(__field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.__route())
             }
             Self::Empty => ::dlpack_core::__private::reject_skipped("Audio", "Empty"),
             Self::Off { .. } => ::dlpack_core::__private::reject_skipped("Audio", "Off"),
@@ -86,23 +86,23 @@ impl ::dlpack_core::DLPack for Audio {
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         match self {
-            Self::Mono { 0: field } => {
+            Self::Mono { 0: __field } => {
                 ::dlpack_core::__private::describe_field_mut::<
                     Array1<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.route())
+                >(__field, ::dlpack_core::__private::Whole::<Array1<f32>>::NEW.__route())
             }
-            Self::Multi { samples: field } => {
+            Self::Multi { samples: __field } => {
                 ::dlpack_core::__private::describe_field_mut::<
                     Array2<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.route())
+                >(__field, ::dlpack_core::__private::Whole::<Array2<f32>>::NEW.__route())
             }
-            Self::Both { 1: field, .. } => {
+            Self::Both { 1: __field, .. } => {
                 ::dlpack_core::__private::describe_field_mut::<
                     Array2<i16>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.route())
+                >(__field, ::dlpack_core::__private::Whole::<Array2<i16>>::NEW.__route())
             }
             Self::Empty => ::dlpack_core::__private::reject_skipped("Audio", "Empty"),
             Self::Off { .. } => ::dlpack_core::__private::reject_skipped("Audio", "Off"),

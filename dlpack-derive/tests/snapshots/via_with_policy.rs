@@ -7,11 +7,11 @@ impl ::dlpack_core::DLPack for Lazy {
     const EXTRAS: ::dlpack_core::__private::Extras<Self> = ::dlpack_core::__private::of_types::<
         Self,
     >(::dlpack_core::__private::expression_facts::<Self>())
-        .share(|this, request, other| ::dlpack_core::__private::share_expression(
-            this,
+        .share(|__this, __request, __other| ::dlpack_core::__private::share_expression(
+            __this,
             ::dlpack_core::Parts::new().legacy_refuse(),
-            request,
-            other,
+            __request,
+            __other,
         ));
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {

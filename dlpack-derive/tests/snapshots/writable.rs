@@ -21,7 +21,10 @@ impl ::dlpack_core::DLPack for Observation {
                 ::dlpack_core::__private::lend_field::<
                     Vec<f32>,
                     ::dlpack_core::__private::Inferred<_>,
-                >(&self.items, ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route()),
+                >(
+                    &self.items,
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
+                ),
             )
     }
     #[inline]
@@ -29,7 +32,7 @@ impl ::dlpack_core::DLPack for Observation {
         ::dlpack_core::__private::require_writable::<
             Vec<f32>,
             ::dlpack_core::__private::Inferred<_>,
-        >(::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route());
+        >(::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route());
         ::dlpack_core::Parts::new()
             .shape(::dlpack_core::__private::shape::<[usize; 2]>(&self.dims))
             .writable()
@@ -39,7 +42,7 @@ impl ::dlpack_core::DLPack for Observation {
                     ::dlpack_core::__private::Inferred<_>,
                 >(
                     &mut self.items,
-                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.route(),
+                    ::dlpack_core::__private::Probe::<Vec<f32>>::NEW.__route(),
                 ),
             )
     }

@@ -269,7 +269,8 @@ def test_a_field_that_hides_its_tensor_is_an_error():
             p.create_hidden_class()
         reason = str(error.value.__cause__.__cause__)
         assert "`Hidden.seen` is an attribute of the class, and hides the tensor `seen`" in reason
-        assert "remove `#[pyo3(get)]`, `get_all` or the method" in reason and "tensor(name" in reason
+        assert "remove `#[pyo3(get)]`, `#[pyo3(set)]`, `get_all`, `set_all`, or the getter, setter or method" in reason
+        assert "tensor(name" in reason
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ fn is_first_call_for(class: &Bound<'_, PyType>) -> bool {
     is_first
 }
 
-/// The error for a class that defines an attribute of the name of a tensor. `#[dlpack_pymethods]` sees the getters of one block only.
+/// The error for a class that defines an attribute of the name of a tensor. `#[dlpack_pymethods]` sees the methods of one block only.
 #[cold]
 fn hidden_tensor(class: &Bound<'_, PyType>, name: &str) -> PyErr {
     let mut classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,8 +142,8 @@ fn hidden_tensor(class: &Bound<'_, PyType>, name: &str) -> PyErr {
         .map(|name| name.to_string())
         .unwrap_or_default();
     fail!(class.py(), PyAttributeError:
-        "`{class_name}.{name}` is an attribute of the class, and hides the tensor `{name}`: remove `#[pyo3(get)]`, `get_all` or \
-         the method, or give the tensor another name by `tensor(name = \"..\")`")
+        "`{class_name}.{name}` is an attribute of the class, and hides the tensor `{name}`: remove `#[pyo3(get)]`, `#[pyo3(set)]`, \
+         `get_all`, `set_all`, or the getter, setter or method, or give the tensor another name by `tensor(name = \"..\")`")
     .take_exception(class.py())
 }
 
@@ -336,15 +336,15 @@ impl<T: ?Sized> Settable<T> for PhantomData<False> {}
 #[doc(hidden)]
 pub fn settable<F: Settable<T>, T: ?Sized>(_: F) {}
 
-/// Panics if a tensor has the name of a getter: Python would see the getter alone.
+/// Panics if a tensor has the name of an attribute that a method gets, sets or deletes: Python would see that attribute alone.
 #[doc(hidden)]
 #[track_caller]
-pub const fn reject_hidden_tensor(tensors: &[&str], getter: &str) {
+pub const fn reject_hidden_tensor(tensors: &[&str], attribute: &str) {
     let mut index = 0;
     while index < tensors.len() {
         assert!(
-            !is_equal(tensors[index].as_bytes(), getter.as_bytes()),
-            "this getter hides the tensor of the same name: give one of them another name, the tensor by `tensor(name = \"..\")`"
+            !is_equal(tensors[index].as_bytes(), attribute.as_bytes()),
+            "this method hides the tensor of the same name: give one of them another name, the tensor by `tensor(name = \"..\")`"
         );
         index += 1;
     }
