@@ -18,6 +18,8 @@
 //!   skip two_columns_are_told_apart  likewise
 //!   skip fast_paths_agree_with       likewise
 //!   skip given_strides_agree_with    likewise
+//!   skip inferred_and_given_layouts  likewise
+//!   skip every_plan_                 likewise
 //! Left out by `--short`, because each takes from five seconds to a minute:
 //!   long a_value_cannot
 //!   long an_export_is_one_allocation
