@@ -139,6 +139,107 @@ def test_a_base_that_is_no_array_keeps_its_memory(keep, lend):
         releases[0]()
 
 
+def through_window(array):
+    return np.lib.stride_tricks.sliding_window_view(array, 1)[:, 0]
+
+
+def through_memoryview(array):
+    return np.asarray(memoryview(array))
+
+
+def through_links(array):
+    for _ in range(6):
+        array = through_memoryview(through_window(array))
+    return array
+
+
+def through_scalar(array):
+    """The scalar is a view of the only record."""
+    return np.frombuffer(array.view([("all", array.dtype, len(array))])[0], array.dtype)
+
+
+LINKS = [through_window, through_memoryview, through_links, through_scalar, np.lib.stride_tricks.as_strided]
+
+
+@pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize("link", LINKS)
+def test_the_array_behind_a_base_is_not_resized(keep, link):
+    """NumPy puts objects that are no arrays between an array and the one that owns its memory."""
+    arrays = [made(keep)]
+    view = link(arrays[0])
+    assert type(view) is np.ndarray and view.ctypes.data == arrays[0].ctypes.data
+    release = keep(view)
+    del view
+    with pytest.raises(ValueError, match="cannot resize"):
+        arrays.pop().resize(BIG)
+    release()
+
+
+@pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize("link", LINKS)
+def test_the_owner_behind_a_base_keeps_its_memory(keep, link):
+    base = mmap.mmap(-1, made(keep).nbytes)
+    release = keep(link(np.ndarray(8, made(keep).dtype, buffer=base)))
+    gc.collect()
+    with pytest.raises(BufferError):
+        base.close()
+    release()
+    base.close()
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_a_base_that_names_another_array(keep):
+    """The attribute `base` of a program's own class may be any array: the object itself is kept too."""
+
+    class Owner:
+        def __init__(self, array):
+            self.array, self.base = array, np.zeros(3)
+            self.__array_interface__ = array.__array_interface__
+
+    owner = Owner(made(keep))
+    array, gone = np.asarray(owner), weakref.ref(owner)
+    assert array.base is owner
+    release = keep(array)
+    del owner, array
+    gc.collect()
+    assert gone() is not None
+    release()
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_base_that_changes_the_array():
+    """The array gets other memory while its base is asked; what is imported belongs to what is kept."""
+
+    class Owner:
+        def __init__(self, array):
+            self.array, self.asked = array, False
+            self.__array_interface__ = array.__array_interface__
+
+        @property
+        def base(self):
+            self.asked = True
+            view.__setstate__(np.full(4, 7.0).__reduce__()[2])
+
+    owner = Owner(np.arange(8.0))
+    view = np.asarray(owner)[2:]
+    tensor = p.take(view)
+    assert owner.asked
+    del view
+    gc.collect()
+    junk = [np.full(4, 1.0) for _ in range(100)]
+    assert tensor.tolist() == [7.0] * 4
+    del junk
+
+
+def test_links_without_end():
+    """A chain that is too long is imported by NumPy's own method."""
+    array = np.arange(8.0)
+    for _ in range(100):
+        array = through_memoryview(array)
+    assert p.take(array).tolist() == list(range(8))
+
+
 def test_a_base_that_refuses_its_buffer():
     """An array over released memory is imported as NumPy itself reads it; no exception stays behind."""
     array = np.frombuffer(b"12345678", "u1")

@@ -5,8 +5,9 @@
 //! extensions are compiled against them, and they are the same in NumPy 1 and 2. If NumPy reports another ABI, its arrays are
 //! imported through their methods.
 //!
-//! Two references keep the array that owns the memory alive; for a view that is its base ([`ArrayKeepalive`] says why two). If
-//! the memory belongs to an object that is no array, such as a `bytearray`, a buffer locks it:
+//! Two references keep the array that owns the memory alive; for a view that is its base ([`ArrayKeepalive`] says why two). It is
+//! also found behind a `memoryview`, a scalar of NumPy's, and the object that `sliding_window_view` puts between two arrays. If the
+//! memory belongs to an object that is no array, such as a `bytearray`, a buffer locks it:
 //!
 //! | Python code applies this to the array, or to its base | while a tensor shares the memory |
 //! |---|---|
@@ -23,12 +24,15 @@ use core::slice;
 use dlpack_core::abi::{kDLFloat8_e3m4, kDLFloat8_e8m0fnu};
 use dlpack_core::binding::{Strided, dtype_of_name, keep_strided};
 use dlpack_core::{DataType, Managed};
-use pyo3::types::{PyCapsule, PyType};
+use pyo3::types::{PyCapsule, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
-use crate::capi::may_have_buffer;
+use crate::capi::{class_attribute, may_have_buffer};
+use crate::error::discard_error;
 use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
-use crate::library::numpy::{OWNS_DATA, TYPES, WRITABLE, is_exact_array, known_api};
+use crate::library::numpy::{
+    OWNS_DATA, TYPES, WRITABLE, is_array_or_derived, is_exact_array, known_api,
+};
 
 /// `PyArrayObject_fields`, up to the last field that is read here.
 #[repr(C)]
@@ -197,14 +201,18 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
     (is_float_of_bytes && known.itemsize() == Some(itemsize)).then_some(known)
 }
 
-/// Keeps the memory of a view alive, by the first array in the chain of bases that owns memory, else by the last one and a buffer
-/// of its base.
+/// Keeps the memory of a view alive, by the first array in the chain of bases that owns memory, else by the last one and what is
+/// known of its base.
 ///
 /// `None` if NumPy imported the memory through `numpy.from_dlpack`: only NumPy knows its device then, such as pinned host memory.
+/// Also `None` if Python code that runs meanwhile gives the view other memory.
 #[inline(never)]
 fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    const NAMES: [&CStr; 2] = [c"numpy_dltensor", c"numpy_dltensor_versioned"];
+    keepalive_of_chain(view, 16)
+}
 
+/// [`keepalive_of_view`], through at most `links` objects that are no arrays.
+fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepalive> {
     let py = view.py();
     let class = known_api(py)?.class.as_ptr().cast();
     let mut array = view.as_ptr();
@@ -220,20 +228,78 @@ fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
         }
         array = fields.base;
     };
-    // SAFETY: the array keeps its base alive.
-    let base = base.map(|base| unsafe { Bound::from_borrowed_ptr(py, base) });
-    let capsule = base.as_ref().and_then(|base| base.cast::<PyCapsule>().ok());
-    let is_named = |capsule: &Bound<'_, PyCapsule>| {
-        let mut names = NAMES.iter();
-        names.any(|name| capsule.is_valid_checked(Some(name)))
-    };
-    if capsule.is_some_and(is_named) {
-        return None;
-    }
     // SAFETY: `view` itself or one of its bases, which it keeps alive.
     let array = unsafe { Bound::from_borrowed_ptr(py, array) };
-    match base.filter(may_have_buffer) {
-        Some(base) => ArrayKeepalive::of_lent(&array, &base),
-        None => Some(ArrayKeepalive::of_array(&array)),
+    let Some(base) = base else {
+        return Some(ArrayKeepalive::of_array(&array));
+    };
+    // SAFETY: the array keeps its base alive.
+    let base = unsafe { Bound::from_borrowed_ptr(py, base) };
+    let memory_of = |array: &Bound<'_, PyAny>| {
+        // SAFETY: an array begins with this struct.
+        let fields = unsafe { &*array.as_ptr().cast::<ArrayFields>() };
+        (fields.data, fields.base)
+    };
+    let before = memory_of(view);
+    let keepalive = keepalive_of_foreign_base(&array, &base, links)?;
+    (memory_of(view) == before).then_some(keepalive)
+}
+
+/// Keeps the memory of an array alive whose base is no array: by the array behind the base, or by a buffer of the base. May run
+/// Python code.
+#[cold]
+fn keepalive_of_foreign_base(
+    array: &Bound<'_, PyAny>,
+    base: &Bound<'_, PyAny>,
+    links: u32,
+) -> Option<ArrayKeepalive> {
+    const NAMES: [&CStr; 2] = [c"numpy_dltensor", c"numpy_dltensor_versioned"];
+
+    if let Ok(capsule) = base.cast::<PyCapsule>() {
+        let mut names = NAMES.iter();
+        if names.any(|name| capsule.is_valid_checked(Some(name))) {
+            return None;
+        }
     }
+    if let Some(owner) = array_behind(base) {
+        let owner = keepalive_of_chain(&owner, links.checked_sub(1)?)?;
+        return ArrayKeepalive::of_linked(array, owner);
+    }
+    if may_have_buffer(base) {
+        ArrayKeepalive::of_lent(array, base)
+    } else {
+        Some(ArrayKeepalive::of_array(array))
+    }
+}
+
+/// The array whose memory an object lends: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the object
+/// that `sliding_window_view` and `as_strided` put in between.
+fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let py = base.py();
+    let found = if base.is_exact_instance_of::<PyMemoryView>() {
+        attribute_of(base, intern!(py, "obj"))?
+    } else {
+        base.clone()
+    };
+    if is_array_or_derived(&found) {
+        return Some(found);
+    }
+    let (class, name) = (found.get_type(), intern!(py, "base"));
+    let has = |name| class_attribute(&class, name).is_some();
+    // The lookup in an object without attributes of its own, such as a `bytearray`, would raise an exception.
+    if !has(name) && !has(intern!(py, "__dict__")) {
+        return None;
+    }
+    attribute_of(&found, name).filter(is_array_or_derived)
+}
+
+/// An attribute of an object; `None` if it has none, or raises an error.
+fn attribute_of<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> Option<Bound<'py, PyAny>> {
+    let found = object.getattr_opt(name);
+    found
+        .map_err(|error| discard_error(object.py(), error))
+        .ok()?
 }

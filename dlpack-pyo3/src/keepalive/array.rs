@@ -20,8 +20,19 @@ use crate::keepalive::guard::{release_attached_reference, run_attached};
 #[expect(dead_code, reason = "held for their `Drop`")]
 pub(crate) enum ArrayKeepalive {
     Array(ArrayReferences),
-    /// In a list, since its allocation can return an error.
-    Lent(Box<[LentArray; 1]>),
+    Lent(Boxed<LentArray>),
+    Linked(Boxed<LinkedArray>),
+}
+
+/// A box whose allocation can return an error.
+type Boxed<T> = Box<[T; 1]>;
+
+/// Moves a value into a box; `None` if there is no memory.
+fn try_box<T>(value: T) -> Option<Boxed<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(1).ok()?;
+    list.push(value);
+    list.try_into().ok()
 }
 
 /// The last array before a base that is no array, and a buffer of that base.
@@ -29,6 +40,14 @@ pub(crate) struct LentArray {
     #[expect(dead_code, reason = "held for its `Drop`")]
     array: ArrayReferences,
     base: BufferKeepalive,
+}
+
+/// The last array before a base that is no array, and what keeps the memory of the array behind that base. Both are kept: only the
+/// base knows whether the memory really belongs to that array.
+#[expect(dead_code, reason = "held for their `Drop`")]
+pub(crate) struct LinkedArray {
+    array: ArrayReferences,
+    owner: ArrayKeepalive,
 }
 
 impl ArrayKeepalive {
@@ -41,17 +60,21 @@ impl ArrayKeepalive {
     /// Takes two references to `array`, and a buffer of its base, unless the base refuses one. `None` if there is no memory.
     #[cold]
     pub(crate) fn of_lent(array: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> Option<Self> {
-        let mut list = Vec::new();
-        list.try_reserve_exact(1).ok()?;
-        list.push(LentArray {
+        let mut lent = try_box(LentArray {
             array: ArrayReferences::new(array),
             base: BufferKeepalive::new(),
-        });
-        let mut lent: Box<[LentArray; 1]> = list.try_into().ok()?;
+        })?;
         if let Err(raised) = lent[0].base.fill_from(base) {
             raised.clear_exception(base.py());
         }
         Some(Self::Lent(lent))
+    }
+
+    /// Takes two references to `array`, beside what keeps the memory of the array behind its base. `None` if there is no memory.
+    #[cold]
+    pub(crate) fn of_linked(array: &Bound<'_, PyAny>, owner: Self) -> Option<Self> {
+        let array = ArrayReferences::new(array);
+        try_box(LinkedArray { array, owner }).map(Self::Linked)
     }
 }
 
