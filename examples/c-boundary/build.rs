@@ -31,7 +31,7 @@ fn main() {
     let mut collect = Command::new("ar");
     collect.arg("crs").arg(&archive).arg(&object);
 
-    if ran(compile) && ran(collect) {
+    if exists_and_succeeds(compile) && exists_and_succeeds(collect) {
         println!("cargo::rustc-cfg=has_c");
         println!("cargo::rustc-link-search=native={out}");
         println!("cargo::rustc-link-lib=static=tensor");
@@ -40,9 +40,11 @@ fn main() {
     }
 }
 
-fn ran(mut command: Command) -> bool {
-    command
-        .stdin(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+/// Whether the program exists. Panics if it fails.
+fn exists_and_succeeds(mut command: Command) -> bool {
+    let status = command.stdin(Stdio::null()).status();
+    status.is_ok_and(|status| {
+        assert!(status.success(), "{command:?}: {status}");
+        true
+    })
 }

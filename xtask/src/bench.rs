@@ -3,7 +3,7 @@
 //!   export, import how long an export takes, an imported array to read, a shared buffer to write (criterion)
 //!   loops   how long loops over an imported array take, beside slices and ndarray
 //!   slices  a function over slices on memory that a struct keeps, beside `Vec`s
-//!   instructions   how many instructions it executes; says so and goes on where valgrind is missing
+//!   instructions   how many instructions it executes; skipped where valgrind is missing
 //!   copies         strided copies beside NumPy and memcpy; installs NumPy into a cache folder where it is missing
 //!   compile-time   200 derived structs beside those of serde and thiserror
 //!   classes        what 100 classes cost the compiler and the library
@@ -21,6 +21,15 @@ use crate::prelude::*;
 /// What the scripts import, and nanobind, whose sources they compile.
 const PACKAGES: &str = "numpy apache-tvm-ffi typing_extensions nanobind jax";
 
+/// Counts the instructions of exports, and compares them with those in benches/README.md.
+pub(crate) fn instructions(sh: &Shell) -> Result<()> {
+    if !succeeds(cmd!(sh, "valgrind --version")) {
+        return skip("valgrind is missing; Debian and Ubuntu have a package of that name");
+    }
+    let bench = sh.line("cargo bench --quiet -p benches --bench instructions");
+    Ok(bench.run()?)
+}
+
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let only: String = args.opt_free_from_str()?.unwrap_or_default();
@@ -30,7 +39,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
         Step::line("import: cargo bench --quiet -p benches --bench import"),
         Step::line("loops: cargo bench --quiet -p benches --bench loops"),
         Step::line("slices: cargo bench --quiet -p benches --bench slices"),
-        Step::line("instructions: cargo bench --quiet -p benches --bench instructions"),
+        Step::new("instructions", instructions),
         Step::line("copies: python3 benches/copies.py"),
         Step::line("compile-time: python3 benches/compile_time.py --trees"),
         Step::line("classes: python3 benches/classes.py"),

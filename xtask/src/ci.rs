@@ -6,7 +6,7 @@
 //!   --install      first install cargo-deny and cargo-semver-checks, which compile for minutes; else their steps are skipped
 
 use crate::prelude::*;
-use crate::{api, floors, miri, models, mutants, prose, release, test, text};
+use crate::{api, bench, floors, miri, models, mutants, prose, release, test, text};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let keep_going = args.contains("--keep-going");
@@ -35,8 +35,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     steps.push(Step::new("tests of cargo xtask mutants", mutants::test));
     steps.push(Step::new("models of what threads share", models::check));
     steps.push(Step::new("Miri, in short", miri::short));
-    let count = "instructions of exports: cargo bench --quiet -p benches --bench instructions";
-    steps.push(Step::line(count));
+    steps.push(Step::new("instructions of exports", bench::instructions));
     steps.push(Step::new("clippy of examples/ecosystem", ecosystem));
     steps.push(Step::new("public API", |sh| api::check(sh, false)));
     steps.extend(release::steps());

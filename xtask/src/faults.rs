@@ -26,7 +26,10 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     // Each campaign has a time limit of its own.
     let campaigns = Step::new("campaigns", move |sh| campaigns(sh, &words));
     steps.push(campaigns.limit(48 * HOUR));
+    let names: Vec<_> = steps.iter().map(|step| step.name.clone()).collect();
     steps.retain(|step| step.name.contains(&only));
+    let names = names.join("; ");
+    ensure!(!steps.is_empty(), "no `{only}` among the steps: {names}");
     run_all(sh, "faults", steps, true)
 }
 

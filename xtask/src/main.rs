@@ -70,7 +70,10 @@ fn main() -> ExitCode {
 fn start() -> Result<()> {
     let mut words: Vec<_> = std::env::args().skip(1).collect();
     let all = words.len();
-    words.retain(|word| !["help", "--help", "-h"].contains(&&**word));
+    let is_help = |word: &str| ["help", "--help", "-h"].contains(&word);
+    // Later words may be those of a filter, such as `-k help`.
+    let mut at = 0..;
+    words.retain(|word| !(at.next() < Some(2) && is_help(word)) && word != "--help");
     let Some(name) = words.first() else {
         println!("usage: cargo xtask <command> [options]; with --help it says more\n");
         for (name, file, _) in COMMANDS {

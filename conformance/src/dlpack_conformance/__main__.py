@@ -16,6 +16,8 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="also show the rules that were kept")
     parser.add_argument("--rules", action="store_true", help="list the rules")
     words = parser.parse_args()
+    if not (words.producer or words.rules):
+        parser.error("name a producer, or pass --rules")
     if words.rules:
         print("\n".join(f"{rule:<7} {level:<5} {asks}" for rule, (level, asks) in RULES.items()))
     faults = 0

@@ -179,9 +179,9 @@ def failures(tally):
     few = ["__dlpack__", "__dlpack__, refused", "attribute", "import", "import, capsule", "import, many axes"]
     few += ["memoryview", "memoryview, refused", "tolist", "list", "item", "pickle, reduced", "setter", "view, ViewMut, promised"]
     chosen = list(found) if tally.planned > 1000 else few
-    # Each operation fails at least once, and is repeated until it has enough memory.
+    # Each operation is repeated until it has enough memory.
     tally.planned = len(chosen) * len(ALLOCATORS) * len(MODES) * (UNTOUCHED + 1)
-    hits = {}
+    hits, failed = {}, dict.fromkeys(ALLOCATORS, 0)
     # Excludes existing objects from later collections.
     gc.collect()
     gc.freeze()
@@ -200,6 +200,7 @@ def failures(tally):
                 for k in range(MOST):
                     end = k + 1 if mode == "one" else 0
                     note, came = report.apart(lambda: attempt(act, owners, allocator, k, end, expected, forgives))
+                    failed[allocator] += came == "MemoryError"
                     if note:
                         cell.append((k, note))
                     else:
@@ -213,6 +214,9 @@ def failures(tally):
                 elif cell:
                     hits[name, allocator, mode] = cell
                     tally.bad("", len(cell))
+    for allocator, count in failed.items():
+        if count < len(chosen):
+            tally.bad(f"{allocator}'s allocator failed only {count} times in {len(chosen)} operations; ")
     for (name, allocator, mode), bad in hits.items():
         what = "from it on" if mode == "all" else "alone"
         places = ", ".join(str(k) for k, _ in bad[:9])

@@ -277,7 +277,9 @@ def test_data_types(name):
             seen.release()
         tensor = p.take(owner)
         assert (tensor.dtype, tensor.nbytes) == (name, 6 * bits // 8)
-        assert capi.Exchange(cls).from_object(owner).release() is None
+        seen = capi.Exchange(cls).from_object(owner)
+        assert (seen.dtype, seen.tobytes()) == ((code, bits, 1), owner.tobytes())
+        seen.release()
 
 
 @pytest.mark.parametrize("name", SMALL)

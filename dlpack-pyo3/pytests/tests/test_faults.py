@@ -407,6 +407,7 @@ def test_texts_without_memory(script):
 import dlpack_probe as p
 tensor = p.take(p.Probe([2, 3]))
 for ask in repr, lambda it: it.dtype:
+    failed = 0
     for k in range(20):
         for end in k + 1, 0:
             p.set_nomemory_in_rust(k, end)
@@ -415,8 +416,10 @@ for ask in repr, lambda it: it.dtype:
             except MemoryError:
                 found = None
             p.remove_nomemory_in_rust()
+            failed += found is None
             assert found == (ask(tensor) if found else None)
             assert found or k < 10
+    assert failed
 
 # PyO3 keeps the text of an exception in a box, whose allocation was tested just before.
 raised = []
