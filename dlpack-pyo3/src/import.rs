@@ -96,6 +96,7 @@ pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Mana
 #[inline(never)]
 fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
+    attached::enable_detached_waits(object.py());
     if let Some((table, unchecked)) = lookup::table_for_import(&object.get_type()) {
         let is_torch = unchecked == Unchecked::OfTorch;
         let may_use = unchecked != Unchecked::OfPaddle || paddle::may_use_table(object);
@@ -124,6 +125,7 @@ fn import_by_method(
 ) -> PyResult<Option<(Managed, bool)>> {
     let py = object.py();
     attached::check_interpreter(py).or_fetch(py)?;
+    attached::enable_detached_waits(py);
     if let Ok(capsule) = object.cast::<PyCapsule>() {
         let tensor = wait_until_ready(py, consume_capsule(capsule, None)?)?;
         return Ok(Some((tensor, false)));
@@ -228,7 +230,6 @@ pub fn from_dlpack_with(
     if copy == Some(true) && !in_full && !was_copied {
         let mut request = ExportRequest::versioned();
         request.copy = copy;
-        attached::enable_detached_waits(py);
         return tensor.into_dlpack_with(&request).or_fetch(py);
     }
     Ok(tensor)

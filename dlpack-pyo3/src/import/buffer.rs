@@ -6,7 +6,6 @@
 
 use core::ffi::{CStr, c_char};
 use core::slice;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use dlpack_core::binding::{Strided, keep_strided};
 use dlpack_core::{DataType, Managed};
@@ -14,18 +13,12 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
 
 use crate::error::{Raised, bail, discard_error, raise_core_error};
-use crate::keepalive::{BufferKeepalive, attached};
+use crate::keepalive::BufferKeepalive;
 use crate::lender;
 
 /// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    static IS_READY: AtomicBool = AtomicBool::new(false);
-
     let py = object.py();
-    if !IS_READY.load(Ordering::Relaxed) {
-        attached::enable_detached_waits(py);
-        IS_READY.store(true, Ordering::Relaxed);
-    }
     let failed = |error| raise_core_error(py, &error);
     let describe = |buffer| describe_buffer(object, buffer);
     // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes

@@ -17,7 +17,7 @@ use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
 use crate::capi::{address_of, interpreter_id};
-use crate::error::{HaltThread, Raised, bail};
+use crate::error::{HaltThread, Raised, bail, discard_error};
 
 /// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
 const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
@@ -31,17 +31,38 @@ static UNCHECKED_GET: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 
 /// Finds a way to tell whether a thread is attached, and makes blocking waits detach from then on. Called before anything can
-/// be exported, and before our own waits.
+/// be exported or imported, and before our own waits.
+#[inline]
 pub(crate) fn enable_detached_waits(py: Python<'_>) {
+    static IS_ENABLED: AtomicBool = AtomicBool::new(false);
+
+    if !IS_ENABLED.load(Ordering::Relaxed) {
+        let found = find_thread_state_function(py);
+        around_blocking(wait_detached);
+        IS_ENABLED.store(found, Ordering::Relaxed);
+    }
+}
+
+/// Whether [`is_attached`] can tell from now on. If not, waits do not detach, and the next call looks again.
+#[cold]
+#[inline(never)]
+fn find_thread_state_function(py: Python<'_>) -> bool {
     // The version is read last, because PyO3 parses `sys.version` for it.
     let answers = STABLE_ABI && py.version_info() >= (3, 12);
     STABLE_ABI_ANSWERS.store(answers, Ordering::Relaxed);
-    if STABLE_ABI && !answers && UNCHECKED_GET.load(Ordering::Relaxed).is_null() {
-        // If the function is not found, waits do not detach.
-        let address = address_of(py, "_PyThreadState_UncheckedGet").unwrap_or(0);
-        UNCHECKED_GET.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
+    if !STABLE_ABI || answers {
+        return true;
     }
-    around_blocking(wait_detached);
+    match address_of(py, "_PyThreadState_UncheckedGet") {
+        Ok(address) => {
+            UNCHECKED_GET.store(with_exposed_provenance_mut(address), Ordering::Relaxed);
+            true
+        }
+        Err(error) => {
+            discard_error(py, error);
+            false
+        }
+    }
 }
 
 /// Raises `ImportError` in a sub-interpreter. Called before any object of an interpreter is kept alive.
@@ -84,6 +105,10 @@ pub(crate) fn wait_until_readable(py: Python<'_>, tensor: &Managed) -> Result<()
 /// Cheaper than `PyGILState_Ensure` and `PyGILState_Release`, which look up the thread state twice and count.
 #[inline]
 pub(crate) fn is_attached() -> bool {
+    if STABLE_ABI && STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
+        // SAFETY: may be called on any thread; returns null if this thread is not attached.
+        return !unsafe { ffi::PyThreadState_GetDict() }.is_null();
+    }
     // Outside of the stable ABI, this import provides `PyThreadState_GetUnchecked`, and shadows the function below.
     #[allow(
         unused_imports,
@@ -118,18 +143,11 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     unsafe { function() }
 }
 
-/// Whether this thread is certainly attached, and other threads may need the interpreter. Slower than [`is_attached`], which does
-/// not matter before a wait.
+/// Whether this thread is certainly attached, and other threads may need the interpreter.
 fn may_detach() -> bool {
-    let attached = if STABLE_ABI_ANSWERS.load(Ordering::Relaxed) {
-        // SAFETY: may be called on any thread; returns null if this thread is not attached.
-        !unsafe { ffi::PyThreadState_GetDict() }.is_null()
-    } else {
-        is_attached()
-    };
     // During interpreter shutdown no other thread needs the interpreter (CAP-14).
     // SAFETY: may be called at any time.
-    attached && unsafe { ffi::Py_IsInitialized() } != 0
+    is_attached() && unsafe { ffi::Py_IsInitialized() } != 0
 }
 
 /// Runs `wait` detached from the interpreter. `wait` does not use Python; a pending exception stays in the thread state.
