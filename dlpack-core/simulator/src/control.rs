@@ -98,6 +98,15 @@ extern "C" fn sim_faults(buffer: Out<u8>, bytes: usize) -> usize {
     with_world(|world| lines(&world.verdicts(), buffer, bytes))
 }
 
+/// Prints the entry points that were called since `sim_forget_calls`: for `atexit`, when no Python code can.
+#[unsafe(no_mangle)]
+extern "C" fn sim_print_calls(_: usize) {
+    with_world(|world| {
+        let calls: Vec<_> = world.calls.iter().map(|(entry, _)| *entry).collect();
+        println!("{}", calls.join(" "));
+    });
+}
+
 /// The entry points that were called since the last reset or `sim_forget_calls`, one a line, and how many they are.
 #[unsafe(no_mangle)]
 extern "C" fn sim_calls(buffer: Out<u8>, bytes: usize) -> usize {

@@ -122,15 +122,22 @@ cycle = [kept]; cycle.append(cycle)
 @pytest.mark.skipif(not capi.CALLS_AT_EXIT, reason="the C library calls nothing with an argument")
 def test_a_deleter_after_the_end(script, kind):
     """CAP-14, faults 34, 36, 37: the C library calls the deleter after the interpreter is gone; the object leaks."""
-    script(
+    ended = script(
         MAKE
         + """
+import ctypes
+text = ctypes.create_string_buffer(b"called before the deleters, or after them")
+puts = ctypes.cast(capi.libc.puts, ctypes.c_void_p)
+capi.at_exit(puts, ctypes.addressof(text))
 for _ in range(20):
     seen = capi.export(make())
     capi.at_exit(seen.struct.deleter, seen.address)
+capi.at_exit(puts, ctypes.addressof(text))
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(text))
 """,
         KIND=kind,
     )
+    assert len(ended.out.splitlines()) == 2
 
 
 def test_a_deleter_in_atexit(script, kind):

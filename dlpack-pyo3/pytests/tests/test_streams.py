@@ -711,11 +711,13 @@ def test_the_object_stays_borrowed_while_the_host_waits(cuda):
 
 @pytest.mark.skipif(not capi.CALLS_AT_EXIT, reason="the C library calls nothing with an argument")
 def test_after_the_interpreter(script):
-    """CAP-14: after Python is gone, the deleter waits for the device, and calls no Python function."""
-    script(
+    """CAP-14: after Python is gone, the deleter asks the driver, but calls no Python function; the object leaks."""
+    ended = script(
         """
-import dlpack_probe as p, capi, simulator as sim
+import ctypes, dlpack_probe as p, capi, simulator as sim
 gpu = sim.Gpu("cuda")
+# The C library calls what was registered last first.
+capi.at_exit(ctypes.cast(sim.lib.sim_print_calls, ctypes.c_void_p), None)
 for cls in [p.Queued, p.Handed, p.Hasty]:
     for kind in [sim.CUDA, sim.CUDA_MANAGED]:
         owner = gpu.written(cls, gpu.stream(), kind=kind)
@@ -723,8 +725,10 @@ for cls in [p.Queued, p.Handed, p.Hasty]:
         capi.at_exit(seen.struct.deleter, seen.address)
         kept = [owner.__dlpack__(max_version=(1, 0), stream=-1), gpu.written(cls, gpu.stream(), kind=kind)]
         sim.kept = getattr(sim, "kept", []) + kept
+capi.at_exit(ctypes.cast(sim.lib.sim_forget_calls, ctypes.c_void_p), None)
 """
     )
+    assert ended.out.count("cuStreamIsCapturing") == 2, ended
 
 
 def test_a_thread_that_waits_when_the_interpreter_ends(script):
