@@ -245,7 +245,7 @@ fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepal
     (memory_of(view) == before).then_some(keepalive)
 }
 
-/// Keeps the memory of an array alive whose base is no array: by the array behind the base, or by a buffer of the base. May run
+/// Keeps the memory of an array with a base that is no array: by the array behind the base, or by a buffer of the base. May run
 /// Python code.
 #[cold]
 fn keepalive_of_foreign_base(
@@ -272,7 +272,7 @@ fn keepalive_of_foreign_base(
     }
 }
 
-/// The array whose memory an object lends: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the object
+/// The array that owns the memory of an object: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the object
 /// that `sliding_window_view` and `as_strided` put in between.
 fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = base.py();
