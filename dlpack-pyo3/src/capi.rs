@@ -14,6 +14,9 @@ use pyo3::ffi::{Py_ssize_t, PyObject};
 use pyo3::types::{PyDict, PyInt, PyModule, PyString, PyTuple, PyType};
 use pyo3::{ffi, prelude::*};
 
+/// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
+pub(crate) const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
+
 /// CPython's `Py_buffer`. The stable ABI contains it since 3.11; its layout was the same before.
 #[repr(C)]
 #[derive(Clone, Copy)]

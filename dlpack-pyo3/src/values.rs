@@ -10,6 +10,8 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{prelude::*, sync::PyOnceLock};
 
+use crate::capi::STABLE_ABI;
+
 /// Wraps the result of a C function.
 ///
 /// # Safety
@@ -198,6 +200,19 @@ pub(crate) fn new_tuple<'py>(
         unsafe { ffi::PyTuple_SetItem(tuple.as_ptr(), index, item?.into_ptr()) };
     }
     Ok(tuple.cast_into()?)
+}
+
+/// Calls an object with one argument. For the stable ABI, PyO3's `call1` makes a tuple, and panics if there is no memory for it.
+pub(crate) fn call_one<'py>(
+    callable: &Bound<'py, PyAny>,
+    argument: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if STABLE_ABI {
+        let arguments = new_tuple(callable.py(), [Ok(argument)])?;
+        callable.call1(arguments)
+    } else {
+        callable.call1((argument,))
+    }
 }
 
 /// A tuple of integers.

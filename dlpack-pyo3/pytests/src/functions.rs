@@ -16,6 +16,12 @@ fn kept() -> std::sync::MutexGuard<'static, Vec<Managed>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether PyO3 has a text for an object's class. The result needs no Python memory.
+#[pyfunction]
+pub(crate) fn has_class_text(object: &Bound<'_, PyAny>) -> bool {
+    !object.get_type().to_string().is_empty()
+}
+
 /// Imports `object` and returns it as a tensor over the same memory.
 #[pyfunction]
 pub(crate) fn take(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {

@@ -96,12 +96,6 @@ pub(crate) fn blow_up() {
     panic_any(Bomb(0));
 }
 
-/// Whether PyO3 has a text for an object's class. The result needs no Python memory.
-#[pyfunction]
-pub(crate) fn has_class_text(object: &Bound<'_, PyAny>) -> bool {
-    !object.get_type().to_string().is_empty()
-}
-
 struct Memory(Vec<f32>);
 
 impl Buffer for Memory {

@@ -58,8 +58,8 @@ mod dlpack_probe {
     use crate::exclusive::exclusive;
     #[pymodule_export]
     use crate::functions::{
-        adopt, errors, first, inspect, keep, let_go, let_go_later, look, refuse, take, take_points,
-        text,
+        adopt, errors, first, has_class_text, inspect, keep, let_go, let_go_later, look, refuse,
+        take, take_points, text,
     };
     #[pymodule_export]
     use crate::generic::{Floats, Ints};
@@ -69,7 +69,7 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::hooks::{
         Hooked, HookedAlone, HookedByHand, HookedOwner, HookedQueue, HookedType, HookedVia,
-        HookedWayBack, arm, blow_up, has_class_text, hooks, panic_in_update, thrown, way_back,
+        HookedWayBack, arm, blow_up, hooks, panic_in_update, thrown, way_back,
     };
     #[pymodule_export]
     use crate::kept_views::{

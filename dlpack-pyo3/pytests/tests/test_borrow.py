@@ -383,6 +383,8 @@ def test_the_device_needs_no_borrow():
 
 def test_the_device_of_an_expression_needs_no_value():
     """DEV-01: the types of `data = ..` and `via = ..` determine the device; the expressions are not evaluated."""
+    if not hasattr(p, "arm"):
+        pytest.skip("the hooks need more than the stable ABI")
     p.arm("via", "text")
     try:
         assert p.HookedVia().__dlpack_device__() == (1, 0)

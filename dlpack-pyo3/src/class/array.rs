@@ -10,7 +10,7 @@ use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
 use crate::error::{OrRaise, Raised, bail, catch_into_null};
 use crate::export::arguments::parse_copy;
-use crate::{class::define_unless_own, import::import_from_own_class, library};
+use crate::{class::define_unless_own, import::import_from_own_class, library, values};
 
 const ARRAY: &CStr = c"__array__($self, /, dtype=None, copy=None)
 --
@@ -108,7 +108,6 @@ fn convert_array<'py>(
             bail!(py, PyValueError: "the data is {own}; as {dtype} it must be copied, and copy=False forbids that")
         }
     }
-    array
-        .call_method1(intern!(py, "astype"), (dtype,))
-        .or_raise(py)
+    let convert = array.getattr(intern!(py, "astype")).or_raise(py)?;
+    values::call_one(&convert, dtype.clone()).or_raise(py)
 }

@@ -89,9 +89,7 @@ pub(super) fn only_element_as<'py, T: PyTypeInfo>(
     match only_element::<PyTypeError>(py, view)?.cast_into_exact() {
         Ok(number) => Ok(number),
         Err(error) => {
-            let number = T::type_object(py)
-                .call1((error.into_inner(),))
-                .or_raise(py)?;
+            let number = values::call_one(&T::type_object(py), error.into_inner()).or_raise(py)?;
             number.cast_into().map_err(PyErr::from).or_raise(py)
         }
     }

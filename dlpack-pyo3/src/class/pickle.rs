@@ -110,8 +110,8 @@ fn reduce_object<'py>(
     };
     let bytes = match (protocol, read_only) {
         (5.., _) => pickle_buffer_of(&bytes)?,
-        (_, true) => py.get_type::<PyBytes>().call1((bytes,))?,
-        (_, false) => py.get_type::<PyByteArray>().call1((bytes,))?,
+        (_, true) => values::call_one(&py.get_type::<PyBytes>(), bytes)?,
+        (_, false) => values::call_one(&py.get_type::<PyByteArray>(), bytes)?,
     };
     let values = [bytes, numbers.into_any(), shape.into_any()].map(Ok);
     let values = values::new_tuple(py, values)?;
@@ -146,9 +146,8 @@ fn pickle_buffer_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
         let class = py.import("pickle")?.getattr("PickleBuffer")?;
         Ok(class.cast_into::<PyType>()?.unbind())
     };
-    values::get_or_make(&CLASS, py, find)?
-        .bind(py)
-        .call1((object,))
+    let class = values::get_or_make(&CLASS, py, find)?.bind(py);
+    values::call_one(class, object.clone())
 }
 
 /// A tensor over pickled bytes. Copies them only if they are not aligned for the data type.

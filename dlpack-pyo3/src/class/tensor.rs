@@ -261,9 +261,10 @@ impl Tensor {
         let py = slf.py();
         let builtins = py.import(intern!(py, "builtins"))?;
         let len = values::new_size(py, slf.get().__len__(py)?)?;
-        let indices = builtins.call_method1(intern!(py, "range"), (len,))?;
+        let indices = values::call_one(&builtins.getattr(intern!(py, "range"))?, len.into_any())?;
         let part = slf.getattr(intern!(py, "__getitem__"))?;
-        let parts = builtins.call_method1(intern!(py, "map"), (part, indices))?;
+        let arguments = values::new_tuple(py, [Ok(part), Ok(indices)])?;
+        let parts = builtins.getattr(intern!(py, "map"))?.call1(arguments)?;
         Ok(Tensors(parts))
     }
 

@@ -16,11 +16,8 @@ use dlpack_core::binding::{around_blocking, device_of, wait_for_producer};
 use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
-use crate::capi::{address_of, interpreter_id};
+use crate::capi::{STABLE_ABI, address_of, interpreter_id};
 use crate::error::{HaltThread, Raised, bail, discard_error};
-
-/// Whether this build uses the stable ABI, which hides the layout of types and most functions on thread states.
-const STABLE_ABI: bool = size_of::<ffi::PyTypeObject>() == 0;
 
 /// The address of `_PyThreadState_UncheckedGet`, which every CPython exports but no stable ABI declares. Null until it is
 /// looked up.

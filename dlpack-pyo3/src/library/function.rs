@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
 use pyo3::types::{PyModule, PyString};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::{error::fail, library::not_installed};
+use crate::{error::fail, library::not_installed, values};
 
 /// An array library, by its name or module, chosen at run time.
 ///
@@ -106,9 +106,9 @@ impl Library {
         let function = self.function.bind(object.py());
         if self.kind == LibraryKind::TakesCapsule {
             let capsule = object.call_method0(intern!(object.py(), "__dlpack__"))?;
-            return function.call1((capsule,));
+            return values::call_one(function, capsule);
         }
-        function.call1((object,))
+        values::call_one(function, object.clone())
     }
 }
 

@@ -26,6 +26,7 @@ use crate::error::{OrRaise, Raised, bail, fail, try_collect};
 use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
 use crate::library::{imported_module, not_installed};
+use crate::values;
 
 /// The entries of NumPy's table that this crate uses.
 pub(crate) struct NumpyApi {
@@ -247,7 +248,7 @@ pub(crate) unsafe fn array_over_memory<'py, O: Send + 'static>(
 pub(crate) fn asarray_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let numpy = import_module(py, "numpy", "an array of NumPy's was asked for")?;
-    numpy.call_method1(intern!(py, "asarray"), (object,))
+    values::call_one(&numpy.getattr(intern!(py, "asarray"))?, object.clone())
 }
 
 /// Refuses memory that the CPU cannot read.
