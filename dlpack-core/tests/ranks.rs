@@ -173,9 +173,15 @@ const READS: [(&str, Read); 8] = [
 
 #[test]
 fn every_allocation_may_fail() {
+    let mut combination = 0;
     for (name, describe) in DESCRIPTIONS {
         for (door, export) in EXPORTS {
             for (reading, read) in READS {
+                combination += 1;
+                // Every seventeenth has each description, export and read.
+                if cfg!(miri) && combination % 17 != 0 {
+                    continue;
+                }
                 let shared = Arc::new(Deep([1.0; 8], describe));
                 let mut failures = 0;
                 for budget in 0.. {
