@@ -504,6 +504,30 @@ class Copies(Deaf):
         return super().__dlpack__(**request)
 
 
+class Raises(capi.Foreign):
+    """Raises one exception with keywords, and another one without."""
+
+    def __init__(self, with_keywords, without):
+        super().__init__()
+        self.with_keywords, self.without = with_keywords, without
+
+    def __dlpack__(self, **request):
+        raise self.with_keywords if request else self.without
+
+
+def test_a_refusal_whose_retry_fails_too():
+    """ERR-07, NEG-14: the first `TypeError` names the reason, or the keyword that the producer does not know. None of the two is lost."""
+    reason = TypeError("the array has nulls")
+    for without in [TypeError("the array has nulls"), DeprecationWarning("unversioned capsules are deprecated")]:
+        with pytest.raises(TypeError) as raised:
+            p.Tensor.from_dlpack(Raises(reason, without))
+        assert raised.value is reason and reason.__context__ is None
+    for without in [TypeError("the array is read-only"), RuntimeError("unversioned capsules are not supported")]:
+        with pytest.raises(type(without)) as raised:
+            p.Tensor.from_dlpack(Raises(reason, without))
+        assert raised.value is without and without.__context__ is reason
+
+
 def test_copies_that_the_producer_does_not_know():
     """NEG-15, CPY-10, CPY-12: `copy=False` is never ignored, and `copy=True` always copies, once."""
     with pytest.raises(TypeError, match="unexpected keyword"):
