@@ -1000,3 +1000,28 @@ def test_a_refused_setter_raises_its_error_beside_a_foreign_deleter(legacy, attr
     with pytest.raises((TypeError, ValueError), match=f"`{attribute}` of `Settings` cannot be set to an array"):
         setattr(p.Settings(2), attribute, foreign)
     assert foreign.deleted >= 1
+
+
+@pytest.mark.parametrize(
+    "attribute, array, kind, text",
+    [
+        ("state", "i8", TypeError, "cannot be set: expected dtype float64, found int64"),
+        ("state", "f8", ValueError, "cannot be set: .* not contiguous.*; pass numpy.ascontiguousarray"),
+        ("mask", "?", ValueError, "cannot be set: "),
+    ],
+)
+def test_a_refused_setter_whose_array_is_a_capsule(attribute, array, kind, text):
+    """A capsule can be imported only once, so the message says nothing of its shape."""
+    np = pytest.importorskip("numpy")
+    capsule = np.zeros(7, array)[::2].__dlpack__(max_version=(1, 0))
+    with pytest.raises(kind, match=f"`{attribute}` of `Settings` {text}"):
+        setattr(p.Settings(2), attribute, capsule)
+
+
+def test_a_setter_that_needs_a_contiguous_array():
+    np = pytest.importorskip("numpy")
+    settings = p.Settings(2)
+    with pytest.raises(ValueError, match=r"to an array of float64 of shape \(4,\): .*; pass numpy\.ascontiguousarray\(x\)$"):
+        settings.state = np.zeros(7)[::2]
+    settings.state = np.ascontiguousarray(np.arange(7.0)[::2])
+    assert np.asarray(settings.state).tolist() == [0.0, 2.0, 4.0, 6.0]
