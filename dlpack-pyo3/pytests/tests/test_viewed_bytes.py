@@ -5,7 +5,7 @@ import gc
 
 import numpy as np
 import pytest
-from dlpack_probe import Titled, bytes_of, copy_bytes, give_view, give_views, reverse_bytes
+from dlpack_probe import Titled, bytes_of, copy_bytes, give_view, give_views, packet, reverse_bytes
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,15 @@ def test_what_is_no_array_is_refused():
             bytes_of(x)
         # The expression that the error suggests.
         assert bytes(bytes_of(x.view("u1"))) == x.tobytes()
+
+
+def test_an_enum_with_the_bytes_of_all_other_arrays():
+    assert packet(np.ones((2,), np.float32)) == ("single", 2)
+    for x in np.arange(3), np.ones((2, 3)), b"bytes", np.float32(1.0), np.zeros((0, 2)):
+        assert packet(x) == ("bytes", memoryview(x).nbytes)
+    for x in np.ones((3, 2)).T, np.arange(6)[::2]:
+        with pytest.raises(BufferError, match="no variant of `Packet` accepts"):
+            packet(x)
 
 
 def test_bytes_are_written():
