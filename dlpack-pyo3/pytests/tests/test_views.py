@@ -232,6 +232,29 @@ def test_conversion():
     assert v.both([[1, 2]]) == [1.0, 2.0]
 
 
+def test_columns_of_packed_records():
+    """The strides are no multiple of the item size, which DLPack cannot describe and NumPy does not export."""
+    records = np.zeros((2, 3), [("price", "f8"), ("size", "i4"), ("bid", "?")])
+    records["price"] = image(2, 3)
+    for a in (records["price"][0], records["price"].T[1], np.ndarray((2,), "f8", bytes(17), 0, (9,))):
+        assert v.converted(a) == a.tolist()
+        text = rf"expected an array of float64 of shape \(.*\), found one with byte strides \({a.strides[0]},\), which are no multiple of "
+        with Refused("samples", text + r"its item size 8; pass numpy\.ascontiguousarray\(x\)"):
+            v.total(a)
+        assert v.total(np.ascontiguousarray(a)) == a.sum()
+    assert v.both(records["price"].T) == [0, 3, 1, 4, 2, 5]
+    with Refused("samples", r"expected an array of float64 of shape \(..\), found one with byte strides \(9,\)"):
+        v.scale(np.ndarray((2,), "f8", bytearray(17), 0, (9,)), 2.0)
+    sizes = records["size"][0]
+    with Refused("samples", r"expected an array that DLPack can describe, found one with byte strides \(13,\), .* numpy\.ascontiguousarray"):
+        v.bytes(sizes)
+    assert v.bytes(np.ascontiguousarray(sizes)) == 12
+    with pytest.raises(TypeError, match=r"expected an array of any data type and shape, found one with byte strides \(13,\)"):
+        p.bytes_of(sizes)
+    with pytest.raises(TypeError, match=r"byte strides \(13,\), .*numpy\.ascontiguousarray"):
+        p.Settings(2).state = records["price"][0]
+
+
 def test_optional_and_several_types():
     assert v.maybe() is None and v.maybe(None) is None
     assert v.maybe(np.zeros(3, "f4")) == 3

@@ -22,7 +22,7 @@ use pyo3::types::{PyCapsule, PyModule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::capi::is_instance;
-use crate::error::{OrRaise, Raised, bail, fail, try_collect};
+use crate::error::{DisplayTuple, OrRaise, Raised, bail, fail, try_collect};
 use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
 use crate::library::{imported_module, not_installed};
@@ -105,6 +105,25 @@ pub(crate) fn unsupported_dtype<'py>(
     let is_refused = intern!(py, "OSUVTMm").contains(kind)?;
     let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
     Ok((!is_native || is_refused).then_some(dtype))
+}
+
+/// What NumPy does not export of an array with strides that are no multiple of its item size, such as a column of packed records:
+/// DLPack counts strides in items. `None` for other objects. Continues the sentence "found ..".
+#[cold]
+pub(crate) fn fractional_strides(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = object.py();
+    if !is_array_or_derived(object) {
+        return Ok(None);
+    }
+    let itemsize: i64 = object.getattr(intern!(py, "itemsize"))?.extract()?;
+    let strides: Vec<i64> = object.getattr(intern!(py, "strides"))?.extract()?;
+    let is_whole = |stride: &i64| stride.checked_rem(itemsize).unwrap_or(0) == 0;
+    Ok((!strides.iter().all(is_whole)).then(|| {
+        let strides = DisplayTuple(&strides);
+        format!(
+            "one with byte strides {strides}, which are no multiple of its item size {itemsize}; pass numpy.ascontiguousarray(x)"
+        )
+    }))
 }
 
 #[cold]

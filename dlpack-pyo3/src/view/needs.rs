@@ -98,7 +98,8 @@ impl Needs {
         Ok(tensor.cast(DataType::U8, &[bytes])?)
     }
 
-    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous.
+    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous. An array whose strides NumPy does not
+    /// export is copied.
     #[cold]
     pub(super) fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
@@ -113,7 +114,12 @@ impl Needs {
         }
         let numpy = py.import(intern!(py, "numpy"))?;
         let asarray = intern!(py, "asarray");
-        from_dlpack(&numpy.call_method(asarray, (object,), Some(&options))?)
+        let array = numpy.call_method(asarray, (object,), Some(&options))?;
+        if numpy::fractional_strides(&array)?.is_none() {
+            return from_dlpack(&array);
+        }
+        options.set_item(intern!(py, "order"), intern!(py, "C"))?;
+        from_dlpack(&numpy.call_method(intern!(py, "array"), (array,), Some(&options))?)
     }
 
     /// The error for an array of which an import would lose a part, such as a mask; `None` for other objects.
@@ -124,16 +130,19 @@ impl Needs {
         Some(fail!(py, PyTypeError: "expected {self}, found {loss}").take_exception(py))
     }
 
-    /// The error for an array that its own library refuses to export: the library's error, unless the data type of a NumPy array is
-    /// the reason.
+    /// The error for an array that its own library refuses to export: the library's error, unless the data type or the strides of a
+    /// NumPy array are the reason.
     #[cold]
     fn export_error(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = object.py();
-        let Ok(Some(dtype)) = numpy::unsupported_dtype(object) else {
+        let raised = if let Ok(Some(dtype)) = numpy::unsupported_dtype(object) {
+            fail!(py, PyTypeError:
+                "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint())
+        } else if let Ok(Some(found)) = numpy::fractional_strides(object) {
+            fail!(py, PyTypeError: "expected {self}, found {found}")
+        } else {
             return error;
         };
-        let raised = fail!(py, PyTypeError:
-            "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint());
         let raised = raised.take_exception(py);
         raised.set_cause(py, Some(error));
         raised
