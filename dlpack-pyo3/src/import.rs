@@ -21,6 +21,7 @@ mod consume;
 mod method;
 pub(crate) mod numpy;
 
+pub(crate) use buffer::bytes_of_buffer;
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
 use core::ops::{Deref, DerefMut};

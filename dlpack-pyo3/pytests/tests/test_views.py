@@ -161,6 +161,8 @@ def test_read_only_is_refused_at_the_call():
         (image(3, 4, dtype="f8"), r"found one of float64 of shape \(3, 4\); convert it first, in NumPy by x\.astype\('float32'\)"),
         (image(3, 4).astype(">f4"), r"found one of >f4, which NumPy does not export; convert it first, .* x\.astype\('float32'\)"),
         (image(3, 4).astype(object), "found one of object, which NumPy does not export"),
+        (image(3, 4).astype("g"), "found one of (float128|float96), which NumPy does not export; convert it first"),
+        (image(3, 4).astype("G"), "found one of (complex256|complex192), which NumPy does not export; convert it first"),
         (np.zeros((3, 4), "datetime64[ns]"), r"found one of datetime64\[ns\], which NumPy does not export"),
         (image(3), r"found one of float32 of shape \(3,\)"),
         ([[1.0]], r"found <class 'list'>, which has neither .* pass an array of NumPy.*numpy\.asarray\(x, dtype='float32'\)"),

@@ -91,7 +91,8 @@ pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
     known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py)))
 }
 
-/// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, and another byte order.
+/// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, `longdouble`, and another byte
+/// order.
 #[cold]
 pub(crate) fn unsupported_dtype<'py>(
     object: &Bound<'py, PyAny>,
@@ -102,7 +103,9 @@ pub(crate) fn unsupported_dtype<'py>(
     }
     let dtype = object.getattr(intern!(py, "dtype"))?;
     let kind = dtype.getattr(intern!(py, "kind"))?;
-    let is_refused = intern!(py, "OSUVTMm").contains(kind)?;
+    let character = dtype.getattr(intern!(py, "char"))?;
+    let is_refused =
+        intern!(py, "OSUVTMm").contains(kind)? || intern!(py, "gG").contains(character)?;
     let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
     Ok((!is_native || is_refused).then_some(dtype))
 }

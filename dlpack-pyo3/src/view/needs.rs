@@ -6,11 +6,12 @@ use core::fmt;
 use dlpack_core::Device;
 use dlpack_core::element::Axes;
 use dlpack_core::{DataType, Error, Managed, TensorRef};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::{intern, prelude::*, types::PyDict};
 
+use crate::capi::class_attribute;
 use crate::error::{DisplayTuple, concerns_object, fail, raise_core_error};
-use crate::import::{from_dlpack, import_if_array};
+use crate::import::{bytes_of_buffer, from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, numpy, torch};
 
 /// The requirements of a view on its argument.
@@ -63,11 +64,29 @@ impl Needs {
             (Some(convert), error) if error.is_none() || !torch::is_torch_tensor(object) => {
                 convert(self, object)
             }
-            (_, Some(error)) => Err(self
-                .loss_error(object)
-                .unwrap_or_else(|| self.export_error(object, error))),
+            (_, Some(error)) => self.import_bytes_or_refuse(object, error),
             (_, None) => Err(self.not_an_array(object)),
         }
+    }
+
+    /// For a view of bytes, those of a buffer whose format is no data type. Otherwise the error for an argument whose export raised
+    /// `error`.
+    fn import_bytes_or_refuse(
+        &self,
+        object: &Bound<'_, PyAny>,
+        mut error: PyErr,
+    ) -> PyResult<Managed> {
+        if let Some(error) = self.loss_error(object) {
+            return Err(error);
+        }
+        if self.as_bytes && is_of_buffer(object, &error) {
+            match bytes_of_buffer(object) {
+                Ok(Some(bytes)) => return Ok(bytes),
+                Ok(None) => {}
+                Err(again) => error = again,
+            }
+        }
+        Err(self.export_error(object, error))
     }
 
     /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to.
@@ -131,7 +150,7 @@ impl Needs {
     }
 
     /// The error for an array that its own library refuses to export: the library's error, unless the data type or the strides of a
-    /// NumPy array are the reason.
+    /// NumPy array are the reason, or the format of a buffer.
     #[cold]
     fn export_error(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = object.py();
@@ -140,6 +159,9 @@ impl Needs {
                 "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint())
         } else if let Ok(Some(found)) = numpy::fractional_strides(object) {
             fail!(py, PyTypeError: "expected {self}, found {found}")
+        } else if is_of_buffer(object, &error) {
+            let class = object.get_type();
+            fail!(py, PyTypeError: "expected {self}, found {class}: {}", error.value(py))
         } else {
             return error;
         };
@@ -216,6 +238,14 @@ impl Needs {
         };
         raised.take_exception(py)
     }
+}
+
+/// Whether the error is about the buffer of an object that has nothing else.
+#[cold]
+fn is_of_buffer(object: &Bound<'_, PyAny>, error: &PyErr) -> bool {
+    let py = object.py();
+    error.is_instance_of::<PyBufferError>(py)
+        && class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_none()
 }
 
 #[cfg(feature = "cudarc")]

@@ -64,8 +64,8 @@ pub struct Convert;
 /// }
 /// ```
 ///
-/// The array must be contiguous in C order. Arrays of records, of dates or of objects have no data type in DLPack: pass
-/// `x.view('u1')`.
+/// The array must be contiguous in C order. A buffer may have items of any kind, such as the structs of `ctypes`, except references
+/// to Python objects. NumPy does not export its arrays of records, of dates or of another byte order: pass `x.view('u1')`.
 #[derive(Debug)]
 pub struct AsBytes;
 
