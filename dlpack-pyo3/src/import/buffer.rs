@@ -22,7 +22,8 @@ pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> 
     import_buffer(object, false)
 }
 
-/// As [`of_buffer`], but imports a contiguous buffer whose format is no data type of DLPack too: as bytes.
+/// Imports the buffer of an object. A contiguous buffer with a format of no data type of DLPack is imported as bytes. Returns `None`
+/// if the object has no buffer.
 #[cold]
 pub(crate) fn bytes_of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     import_buffer(object, true)

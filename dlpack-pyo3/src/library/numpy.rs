@@ -11,6 +11,9 @@
 #![expect(unsafe_code, reason = "calls functions of NumPy's C API")]
 
 mod base;
+mod refused;
+
+pub(crate) use refused::{fractional_strides, unsupported_dtype};
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{mem::transmute, ptr::NonNull};
@@ -22,7 +25,7 @@ use pyo3::types::{PyCapsule, PyModule, PyType};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, sync::PyOnceLock};
 
 use crate::capi::is_instance;
-use crate::error::{DisplayTuple, OrRaise, Raised, bail, fail, try_collect};
+use crate::error::{OrRaise, Raised, bail, fail, try_collect};
 use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
 use crate::library::{imported_module, not_installed};
@@ -89,44 +92,6 @@ pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     find_if_imported(py);
     known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py)))
-}
-
-/// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, `longdouble`, and another byte
-/// order.
-#[cold]
-pub(crate) fn unsupported_dtype<'py>(
-    object: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = object.py();
-    if !is_array_or_derived(object) {
-        return Ok(None);
-    }
-    let dtype = object.getattr(intern!(py, "dtype"))?;
-    let kind = dtype.getattr(intern!(py, "kind"))?;
-    let character = dtype.getattr(intern!(py, "char"))?;
-    let is_refused =
-        intern!(py, "OSUVTMm").contains(kind)? || intern!(py, "gG").contains(character)?;
-    let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
-    Ok((!is_native || is_refused).then_some(dtype))
-}
-
-/// What NumPy does not export of an array with strides that are no multiple of its item size, such as a column of packed records:
-/// DLPack counts strides in items. `None` for other objects. Continues the sentence "found ..".
-#[cold]
-pub(crate) fn fractional_strides(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let py = object.py();
-    if !is_array_or_derived(object) {
-        return Ok(None);
-    }
-    let itemsize: i64 = object.getattr(intern!(py, "itemsize"))?.extract()?;
-    let strides: Vec<i64> = object.getattr(intern!(py, "strides"))?.extract()?;
-    let is_whole = |stride: &i64| stride.checked_rem(itemsize).unwrap_or(0) == 0;
-    Ok((!strides.iter().all(is_whole)).then(|| {
-        let strides = DisplayTuple(&strides);
-        format!(
-            "one with byte strides {strides}, which are no multiple of its item size {itemsize}; pass numpy.ascontiguousarray(x)"
-        )
-    }))
 }
 
 #[cold]

@@ -69,8 +69,8 @@ impl Needs {
         }
     }
 
-    /// For a view of bytes, those of a buffer whose format is no data type. Otherwise the error for an argument whose export raised
-    /// `error`.
+    /// For a view of bytes, the bytes of a buffer with a format of no data type. Otherwise the error for an argument, after its export
+    /// raised `error`.
     fn import_bytes_or_refuse(
         &self,
         object: &Bound<'_, PyAny>,
@@ -117,8 +117,8 @@ impl Needs {
         Ok(tensor.cast(DataType::U8, &[bytes])?)
     }
 
-    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous. An array whose strides NumPy does not
-    /// export is copied.
+    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous. If NumPy does not export the strides
+    /// of that array, it is copied.
     #[cold]
     pub(super) fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
