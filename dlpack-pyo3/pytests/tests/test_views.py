@@ -234,6 +234,31 @@ def test_conversion():
     assert v.both([[1, 2]]) == [1.0, 2.0]
 
 
+def test_types_of_ml_dtypes(script):
+    """NumPy knows their names only after the package was imported, which no code did before the conversion."""
+    pytest.importorskip("ml_dtypes")
+    script("""
+import numpy as np, sys
+import dlpack_probe as p
+v = p.views
+
+def refused(x):
+    try:
+        v.brain(x)
+    except TypeError as error:
+        return str(error)
+
+assert "numpy.asarray(x, dtype=ml_dtypes.bfloat16)" in refused([1.0])
+assert "convert it first, in NumPy by x.astype(ml_dtypes.bfloat16)" in refused(np.ones(3))
+assert "ml_dtypes" not in sys.modules
+assert v.halved([1.0, 3.0]) == [0.5, 1.5]
+assert v.halved(np.ones(3)) == [0.5] * 3
+import ml_dtypes
+assert v.brain(np.ones(3).astype(ml_dtypes.bfloat16)) == 3
+assert v.brain(np.asarray([1.0], dtype=ml_dtypes.bfloat16)) == 1
+""")
+
+
 def test_columns_of_packed_records():
     """The strides are no multiple of the item size, which DLPack cannot describe and NumPy does not export."""
     records = np.zeros((2, 3), [("price", "f8"), ("size", "i4"), ("bid", "?")])

@@ -126,8 +126,14 @@ impl Needs {
         if let Some(error) = self.loss_error(object) {
             return Err(error);
         }
+        let dtype = if let Some(dtype) = numpy::ml_dtype(self.dtype) {
+            numpy::import_ml_dtypes(py, dtype)?;
+            dtype
+        } else {
+            self.dtype
+        };
         let options = PyDict::new(py);
-        options.set_item(intern!(py, "dtype"), self.dtype.to_string())?;
+        options.set_item(intern!(py, "dtype"), dtype.to_string())?;
         if self.contiguous {
             options.set_item(intern!(py, "order"), intern!(py, "C"))?;
         }
@@ -178,24 +184,34 @@ impl Needs {
         }
         let library = if self.cuda { "CuPy" } else { "NumPy" };
         format!(
-            "convert it first, in {library} by x.astype('{}')",
-            self.dtype
+            "convert it first, in {library} by x.astype({})",
+            self.dtype_in_python()
         )
+    }
+
+    /// The data type, as an argument of NumPy and of CuPy.
+    fn dtype_in_python(&self) -> String {
+        match numpy::ml_dtype(self.dtype) {
+            // NumPy knows the name only after the package was imported.
+            Some(dtype) => format!("ml_dtypes.{dtype}"),
+            None => format!("'{}'", self.dtype),
+        }
     }
 
     /// The error for an object that is not an array.
     #[cold]
     pub(super) fn not_an_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
-        let (py, class, dtype) = (object.py(), object.get_type(), self.dtype);
+        let (py, class) = (object.py(), object.get_type());
+        let dtype = self.dtype_in_python();
         let raised = if self.cuda {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
-                or the like, such as cupy.asarray(x, dtype='{dtype}')")
+                or the like, such as cupy.asarray(x, dtype={dtype})")
         } else if class.hasattr(intern!(py, "to_numpy")).unwrap_or(false) {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass \
                 x.to_numpy()")
         } else {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
-                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype='{dtype}')")
+                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype={dtype})")
         };
         raised.take_exception(py)
     }
