@@ -246,8 +246,8 @@ impl Needs {
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
                  {}.ascontiguousarray(x)", DisplayTuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
             Error::Borrowed => fail!(py, PyTypeError:
-                "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that does, \
-                 and one of the two is written; pass a copy of it{}",
+                "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that may \
+                 share memory, and one of the two is written; pass a copy of it{}",
                 if self.promise { "" } else { ", or allow it in Rust by `view::MayOverlap`" }),
             Error::NoLeaseTable { .. } | Error::OutOfMemory { .. } => raise_core_error(py, error),
             _ => fail!(py, PyTypeError: "expected {self}, found one of shape {shape}: {error}"),
