@@ -21,6 +21,7 @@ mod consume;
 mod method;
 pub(crate) mod numpy;
 
+pub(crate) use buffer::bytes_of_buffer;
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 
 use core::ops::{Deref, DerefMut};
@@ -75,9 +76,12 @@ pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     match import_if_array(object) {
         Ok(Some(tensor)) => Ok(tensor),
         Ok(None) => Err(not_an_array_error::<PyTypeError>(object)),
-        Err(error) => Err(match Loss::of_object(object) {
-            Ok(Some(loss)) => loss.refuse_argument(object.py()),
-            _ => error,
+        Err(error) => Err(if let Ok(Some(loss)) = Loss::of_object(object) {
+            lossy::argument_error(object.py(), &loss)
+        } else if let Ok(Some(found)) = library::numpy::fractional_strides(object) {
+            lossy::argument_error(object.py(), &found)
+        } else {
+            error
         }),
     }
 }

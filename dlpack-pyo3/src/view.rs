@@ -226,7 +226,7 @@ macro_rules! views {
             }
 
             fn fits(tensor: &TensorRef<'_>) -> bool {
-                array::View::<T, $list>::fits(tensor)
+                Leased::<array::$view<T, $list, Keeper>, O>::fits(tensor)
             }
         }
 

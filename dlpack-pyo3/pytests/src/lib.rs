@@ -117,7 +117,9 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::variants::{Audio, Kind, Raw};
     #[pymodule_export]
-    use crate::viewed_bytes::{Titled, bytes_of, copy_bytes, give_view, give_views, reverse_bytes};
+    use crate::viewed_bytes::{
+        Titled, bytes_of, copy_bytes, give_view, give_views, packet, reverse_bytes,
+    };
     #[pymodule_export]
     use crate::views::views;
     #[pymodule_export]

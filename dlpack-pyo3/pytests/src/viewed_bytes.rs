@@ -1,7 +1,9 @@
 //! Views of the bytes of any array, views that are returned, and a class whose data is a tensor itself.
 
 use dlpack_pyo3::view::Promise;
-use dlpack_pyo3::{AsBytes, DLPack, View, ViewDyn, ViewMut, ViewMutDyn, dlpack_pymethods};
+use dlpack_pyo3::{
+    AsBytes, DLPack, FromDLPack, Imported, View, ViewDyn, ViewMut, ViewMutDyn, dlpack_pymethods,
+};
 use pyo3::prelude::*;
 
 /// The functions below hold the GIL and call no Python.
@@ -30,6 +32,22 @@ pub(crate) fn copy_bytes(
     mut to: ViewMut<u8, 1, AsBytes>,
 ) -> PyResult<()> {
     Ok(to.copy_from(&from)?)
+}
+
+/// An array of one data type, or the bytes of an array of any other one.
+#[derive(FromDLPack)]
+pub(crate) enum Packet {
+    Single(View<f32, 1>),
+    Bytes(View<u8, 1, AsBytes>),
+}
+
+/// The variant for an array, and its length.
+#[pyfunction]
+pub(crate) fn packet(data: Imported<Packet>) -> (&'static str, usize) {
+    match data.0 {
+        Packet::Single(samples) => ("single", samples.len()),
+        Packet::Bytes(bytes) => ("bytes", bytes.len()),
+    }
 }
 
 /// The view of an argument, as a result.

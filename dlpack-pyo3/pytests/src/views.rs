@@ -193,6 +193,18 @@ pub(crate) mod views {
         Ok(samples.to_vec()?)
     }
 
+    /// As `converted`, for a type that NumPy itself does not have.
+    #[pyfunction]
+    fn halved(samples: View<half::bf16, 1, Convert>) -> Vec<f32> {
+        samples.iter().map(|sample| sample.to_f32() / 2.0).collect()
+    }
+
+    /// A type that NumPy itself does not have.
+    #[pyfunction]
+    fn brain(samples: View<half::bf16, 1>) -> usize {
+        samples.len()
+    }
+
     #[pyfunction]
     fn both(samples: View<f32, 2, (Contiguous, Convert)>) -> PyResult<Vec<f32>> {
         assert!(samples.is_contiguous());

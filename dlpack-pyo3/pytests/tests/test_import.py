@@ -504,6 +504,30 @@ class Copies(Deaf):
         return super().__dlpack__(**request)
 
 
+class Raises(capi.Foreign):
+    """Raises one exception with keywords, and another one without."""
+
+    def __init__(self, with_keywords, without):
+        super().__init__()
+        self.with_keywords, self.without = with_keywords, without
+
+    def __dlpack__(self, **request):
+        raise self.with_keywords if request else self.without
+
+
+def test_a_refusal_whose_retry_fails_too():
+    """ERR-07, NEG-14: the first `TypeError` names the reason, or the keyword that the producer does not know. None of the two is lost."""
+    reason = TypeError("the array has nulls")
+    for without in [TypeError("the array has nulls"), DeprecationWarning("unversioned capsules are deprecated")]:
+        with pytest.raises(TypeError) as raised:
+            p.Tensor.from_dlpack(Raises(reason, without))
+        assert raised.value is reason and reason.__context__ is None
+    for without in [TypeError("the array is read-only"), RuntimeError("unversioned capsules are not supported")]:
+        with pytest.raises(type(without)) as raised:
+            p.Tensor.from_dlpack(Raises(reason, without))
+        assert raised.value is without and without.__context__ is reason
+
+
 def test_copies_that_the_producer_does_not_know():
     """NEG-15, CPY-10, CPY-12: `copy=False` is never ignored, and `copy=True` always copies, once."""
     with pytest.raises(TypeError, match="unexpected keyword"):
@@ -976,3 +1000,28 @@ def test_a_refused_setter_raises_its_error_beside_a_foreign_deleter(legacy, attr
     with pytest.raises((TypeError, ValueError), match=f"`{attribute}` of `Settings` cannot be set to an array"):
         setattr(p.Settings(2), attribute, foreign)
     assert foreign.deleted >= 1
+
+
+@pytest.mark.parametrize(
+    "attribute, array, kind, text",
+    [
+        ("state", "i8", TypeError, "cannot be set: expected dtype float64, found int64"),
+        ("state", "f8", ValueError, "cannot be set: .* not contiguous.*; pass numpy.ascontiguousarray"),
+        ("mask", "?", ValueError, "cannot be set: "),
+    ],
+)
+def test_a_refused_setter_whose_array_is_a_capsule(attribute, array, kind, text):
+    """A capsule can be imported only once, so the message says nothing of its shape."""
+    np = pytest.importorskip("numpy")
+    capsule = np.zeros(7, array)[::2].__dlpack__(max_version=(1, 0))
+    with pytest.raises(kind, match=f"`{attribute}` of `Settings` {text}"):
+        setattr(p.Settings(2), attribute, capsule)
+
+
+def test_a_setter_that_needs_a_contiguous_array():
+    np = pytest.importorskip("numpy")
+    settings = p.Settings(2)
+    with pytest.raises(ValueError, match=r"to an array of float64 of shape \(4,\): .*; pass numpy\.ascontiguousarray\(x\)$"):
+        settings.state = np.zeros(7)[::2]
+    settings.state = np.ascontiguousarray(np.arange(7.0)[::2])
+    assert np.asarray(settings.state).tolist() == [0.0, 2.0, 4.0, 6.0]

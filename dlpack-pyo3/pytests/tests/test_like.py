@@ -270,6 +270,13 @@ def test_libraries_by_the_module_of_the_class(numpy, monkeypatch):
     for where in ["absent", "", ".", "fake\0", 3, None, types.SimpleNamespace()]:
         Foreign = type("Foreign", (capi.Foreign,), {"__module__": where})
         assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
+    # A program may have imported the function into its main module.
+    monkeypatch.setattr(sys.modules["__main__"], "from_dlpack", took("main"), raising=False)
+    Foreign = type("Foreign", (capi.Foreign,), {"__module__": "__main__"})
+    assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
+    # A class without `__dlpack__` is none of an array library.
+    Numbers = type("Numbers", (list,), {"__module__": "fake"})
+    assert type(r.converted(Numbers([1.0]))) is numpy.ndarray
     module(monkeypatch, "fake", from_dlpack=3)
     Foreign = type("Foreign", (capi.Foreign,), {"__module__": "fake"})
     assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
@@ -307,6 +314,11 @@ def test_libraries_by_their_namespace(numpy):
             return self.namespace
 
     assert r.doubled(Foreign((1.0,), (1,)))[0] == ("namespace", [2])
+
+    class Mixed(Foreign, numpy.lib.mixins.NDArrayOperatorsMixin):
+        """NumPy defines a base of the class, which makes no array of NumPy's of it."""
+
+    assert r.doubled(Mixed((1.0,), (1,)))[0] == ("namespace", [2])
     Foreign.namespace = None
     assert type(r.doubled(Foreign((1.0,), (1,)))[0]) is numpy.ndarray
     Foreign.namespace = KeyError("which")

@@ -1,11 +1,12 @@
 """The bytes of any array as an argument, views as results, and a class whose data is a tensor."""
 
 import array
+import ctypes
 import gc
 
 import numpy as np
 import pytest
-from dlpack_probe import Titled, bytes_of, copy_bytes, give_view, give_views, reverse_bytes
+from dlpack_probe import Titled, bytes_of, copy_bytes, give_view, give_views, packet, reverse_bytes, views
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,64 @@ def test_what_is_no_array_is_refused():
             bytes_of(x)
         # The expression that the error suggests.
         assert bytes(bytes_of(x.view("u1"))) == x.tobytes()
+
+
+class Point(ctypes.Structure):
+    _fields_ = [("OBJECTS", ctypes.c_int), ("y", ctypes.c_char)]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        ctypes.create_string_buffer(b"ab"),
+        memoryview(b"ab").cast("c"),
+        memoryview(b"abcdef").cast("c", (2, 3)),
+        array.array("u", "ab"),
+        (Point * 2)((1, b"x"), (2, b"y")),
+        np.void(b"abc"),
+        (ctypes.c_double.__ctype_be__ * 2)(1, 2),
+    ],
+    ids=lambda x: memoryview(x).format,
+)
+def test_buffers_whose_format_is_no_data_type(x):
+    """What the buffer protocol gives for `PyBUF_SIMPLE`."""
+    data = bytes(x)
+    assert bytes(bytes_of(x)) == data
+    if memoryview(x).readonly:
+        with pytest.raises(TypeError, match="read-only"):
+            reverse_bytes(x)
+    else:
+        reverse_bytes(x)
+        assert bytes(x) == data[::-1]
+    with pytest.raises(TypeError, match=r"expected an array of float64 of shape \(\.\.\), found <class '.*'>: no data type of DLPack is a "
+                       "buffer's \".*\" of [0-9]+ bytes") as raised:
+        views.total(x)
+    # PyO3 0.28 makes an error of its own for the name of the argument, with the same cause.
+    assert isinstance(raised.value.__cause__, BufferError)
+
+
+def test_buffers_whose_bytes_are_not_viewed():
+    for x in memoryview(b"abcd").cast("c")[::2], memoryview(b"abcd").cast("c")[::-1]:
+        with pytest.raises(TypeError, match=r"expected an array of any data type and shape, found <class 'memoryview'>: no data type of"):
+            bytes_of(x)
+    # A write to a reference would corrupt the interpreter.
+    Named = type("Named", (ctypes.Structure,), {"_fields_": [("x", ctypes.c_int), ("name", ctypes.py_object)]})
+    for x in (ctypes.py_object * 2)(1, 2), Named(1, "x"):
+        with pytest.raises(TypeError, match="no data type of DLPack is a buffer's"):
+            bytes_of(x)
+    released = memoryview(b"ab")
+    released.release()
+    with pytest.raises(ValueError, match="released"):
+        bytes_of(released)
+
+
+def test_an_enum_with_the_bytes_of_all_other_arrays():
+    assert packet(np.ones((2,), np.float32)) == ("single", 2)
+    for x in np.arange(3), np.ones((2, 3)), b"bytes", np.float32(1.0), np.zeros((0, 2)):
+        assert packet(x) == ("bytes", memoryview(x).nbytes)
+    for x in np.ones((3, 2)).T, np.arange(6)[::2]:
+        with pytest.raises(BufferError, match="no variant of `Packet` accepts"):
+            packet(x)
 
 
 def test_bytes_are_written():

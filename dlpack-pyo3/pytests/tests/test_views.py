@@ -161,6 +161,8 @@ def test_read_only_is_refused_at_the_call():
         (image(3, 4, dtype="f8"), r"found one of float64 of shape \(3, 4\); convert it first, in NumPy by x\.astype\('float32'\)"),
         (image(3, 4).astype(">f4"), r"found one of >f4, which NumPy does not export; convert it first, .* x\.astype\('float32'\)"),
         (image(3, 4).astype(object), "found one of object, which NumPy does not export"),
+        (image(3, 4).astype("g"), "found one of (float128|float96), which NumPy does not export; convert it first"),
+        (image(3, 4).astype("G"), "found one of (complex256|complex192), which NumPy does not export; convert it first"),
         (np.zeros((3, 4), "datetime64[ns]"), r"found one of datetime64\[ns\], which NumPy does not export"),
         (image(3), r"found one of float32 of shape \(3,\)"),
         ([[1.0]], r"found <class 'list'>, which has neither .* pass an array of NumPy.*numpy\.asarray\(x, dtype='float32'\)"),
@@ -232,6 +234,54 @@ def test_conversion():
     assert v.both([[1, 2]]) == [1.0, 2.0]
 
 
+def test_types_of_ml_dtypes(script):
+    """NumPy knows their names only after the package was imported, which no code did before the conversion."""
+    pytest.importorskip("ml_dtypes")
+    script("""
+import numpy as np, sys
+import dlpack_probe as p
+v = p.views
+
+def refused(x):
+    try:
+        v.brain(x)
+    except TypeError as error:
+        return str(error)
+
+assert "numpy.asarray(x, dtype=ml_dtypes.bfloat16)" in refused([1.0])
+assert "convert it first, in NumPy by x.astype(ml_dtypes.bfloat16)" in refused(np.ones(3))
+assert "ml_dtypes" not in sys.modules
+assert v.halved([1.0, 3.0]) == [0.5, 1.5]
+assert v.halved(np.ones(3)) == [0.5] * 3
+import ml_dtypes
+assert v.brain(np.ones(3).astype(ml_dtypes.bfloat16)) == 3
+assert v.brain(np.asarray([1.0], dtype=ml_dtypes.bfloat16)) == 1
+""")
+
+
+def test_columns_of_packed_records():
+    """The strides are no multiple of the item size, which DLPack cannot describe and NumPy does not export."""
+    records = np.zeros((2, 3), [("price", "f8"), ("size", "i4"), ("bid", "?")])
+    records["price"] = image(2, 3)
+    for a in (records["price"][0], records["price"].T[1], np.ndarray((2,), "f8", bytes(17), 0, (9,))):
+        assert v.converted(a) == a.tolist()
+        text = rf"expected an array of float64 of shape \(.*\), found one with byte strides \({a.strides[0]},\), which are no multiple of "
+        with Refused("samples", text + r"its item size 8; pass numpy\.ascontiguousarray\(x\)"):
+            v.total(a)
+        assert v.total(np.ascontiguousarray(a)) == a.sum()
+    assert v.both(records["price"].T) == [0, 3, 1, 4, 2, 5]
+    with Refused("samples", r"expected an array of float64 of shape \(..\), found one with byte strides \(9,\)"):
+        v.scale(np.ndarray((2,), "f8", bytearray(17), 0, (9,)), 2.0)
+    sizes = records["size"][0]
+    with Refused("samples", r"expected an array that DLPack can describe, found one with byte strides \(13,\), .* numpy\.ascontiguousarray"):
+        v.bytes(sizes)
+    assert v.bytes(np.ascontiguousarray(sizes)) == 12
+    with pytest.raises(TypeError, match=r"expected an array of any data type and shape, found one with byte strides \(13,\)"):
+        p.bytes_of(sizes)
+    with pytest.raises(TypeError, match=r"byte strides \(13,\), .*numpy\.ascontiguousarray"):
+        p.Settings(2).state = records["price"][0]
+
+
 def test_optional_and_several_types():
     assert v.maybe() is None and v.maybe(None) is None
     assert v.maybe(np.zeros(3, "f4")) == 3
@@ -266,7 +316,7 @@ def test_slices_need_a_promise():
 
 def test_views_with_a_promise_do_not_meet():
     a = np.arange(8.0)
-    with Refused("from", r"float64 of shape \(_,\) that shares no memory .*, found one of shape \(8,\) that does.* pass a copy of it$"):
+    with Refused("from", r"float64 of shape \(_,\) that shares no memory .*, found one of shape \(8,\) that may share memory, and .* pass a copy of it$"):
         v.add(a, a)
     with Refused("from", "shares no memory"):
         v.add(a[:5], a[4:])
@@ -287,6 +337,16 @@ def test_views_with_a_promise_do_not_meet():
     assert v.dot(a, a) > 0
     assert v.let_go() == a.sum()
     v.sort(a)
+
+
+def test_blocks_of_columns_are_not_recognised_as_disjoint():
+    """The message must not say that they share memory. Blocks of rows and single columns are recognised."""
+    a = np.arange(16, dtype="i4").reshape(4, 4)
+    with Refused("from", r"that shares no memory with .*, found one of shape \(4, 2\) that may share memory, and one of the two is written"):
+        v.copy(a[:, :2], a[:, 2:])
+    v.copy(a[:2], a[2:])
+    v.copy(a[:, :1], a[:, 3:])
+    assert a[:, 0].tolist() == [11, 15, 11, 15]
 
 
 def test_no_two_of_them_have_an_element_in_common():

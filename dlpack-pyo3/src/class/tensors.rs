@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 use std::{borrow::Cow, ffi::CString};
 
-use dlpack_core::binding::view_strided;
+use dlpack_core::binding::{text, view_strided};
 use dlpack_core::{DLPackTensors, Error, Managed, TensorRef};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::pyclass::boolean_struct::False;
@@ -15,7 +15,8 @@ use pyo3::{PyClass, ffi, ffi::PyObject, intern, prelude::*};
 
 use crate::class::{Parts, arrays::TensorAttribute, buffer};
 use crate::error::{
-    DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail, raise_core_error,
+    DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, concerns_object,
+    discard_error, fail, raise_core_error, raise_pyo3_error,
 };
 use crate::import::{import_argument, numpy};
 use crate::keepalive::{
@@ -294,29 +295,44 @@ impl Attribute<'_> {
              running; drop that array first")
     }
 
-    /// The error for an array that does not fit the field. The array is imported once more for the message.
+    /// The error for an array that does not fit the field. The array is imported once more for the message, which does not
+    /// describe an array that can be imported only once, such as a capsule.
     #[cold]
     fn mismatch_error(&self, error: &Error, array: Option<&Bound<'_, PyAny>>) -> Raised {
         let Self { py, name, class } = *self;
-        let tensor = match self.import_array(array) {
-            Ok(tensor) => tensor,
+        if let Error::OutOfMemory { .. } = error {
+            return raise_core_error(py, error);
+        }
+        if matches!(error, Error::Absent { .. }) || array.is_none_or(|array| array.is_none()) {
+            return fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array");
+        }
+        let tensor = match self.import_array(array).or_fetch(py) {
+            // The tensor is dropped while the exception below is set.
+            Ok(tensor) => tensor.map(ExceptionSafeTensor::new),
+            Err(error) if concerns_object(py, &error) => {
+                discard_error(py, error);
+                None
+            }
+            Err(error) => return raise_pyo3_error(py, error),
+        };
+        let found = tensor.as_ref().map_or(Ok(String::new()), |tensor| {
+            let view = tensor.view();
+            let (dtype, shape) = (view.dtype(), DisplayTuple(view.shape()));
+            text(format_args!(" to an array of {dtype} of shape {shape}"))
+        });
+        let found = match found.or_raise(py) {
+            Ok(found) => found,
             Err(raised) => return raised,
         };
-        // The tensor is dropped while the exception below is set.
-        let tensor = tensor.map(ExceptionSafeTensor::new);
-        let view = tensor.as_ref().map(|tensor| tensor.view());
-        let found = view.map(|view| (view.dtype(), DisplayTuple(view.shape())));
-        match (error, found) {
-            (Error::OutOfMemory { .. }, _) => raise_core_error(py, error),
-            (Error::Absent { .. }, _) | (_, None) => {
-                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array")
+        match error {
+            Error::WrongDataType { .. } => {
+                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set{found}: {error}")
             }
-            (Error::WrongDataType { .. }, Some((dtype, shape))) => {
-                fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
-            }
-            (_, Some((dtype, shape))) => {
-                fail!(py, PyValueError: "`{name}` of `{class}` cannot be set to an array of {dtype} of shape {shape}: {error}")
-            }
+            // The methods that the text of the error names are those of Rust.
+            Error::NotContiguous { strides, .. } => fail!(py, PyValueError:
+                "`{name}` of `{class}` cannot be set{found}: it is not contiguous, with strides {}; pass numpy.ascontiguousarray(x)",
+                DisplayTuple(strides)),
+            _ => fail!(py, PyValueError: "`{name}` of `{class}` cannot be set{found}: {error}"),
         }
     }
 }

@@ -18,9 +18,20 @@ use crate::lender;
 
 /// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+    import_buffer(object, false)
+}
+
+/// Imports the buffer of an object. A contiguous buffer with a format of no data type of DLPack is imported as bytes. Returns `None`
+/// if the object has no buffer.
+#[cold]
+pub(crate) fn bytes_of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
+    import_buffer(object, true)
+}
+
+fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Option<Managed>> {
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
-    let describe = |buffer| describe_buffer(object, buffer);
+    let describe = |buffer| describe_buffer(object, buffer, may_be_bytes);
     // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes
     // there come from Python.
     let tensor = unsafe { keep_strided(BufferKeepalive::new(), describe, failed) };
@@ -50,15 +61,12 @@ fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
 fn describe_buffer<'a>(
     object: &Bound<'_, PyAny>,
     held: &'a mut BufferKeepalive,
+    may_be_bytes: bool,
 ) -> Result<Strided<'a>, Raised> {
     let py = object.py();
     let view = held.fill_from(object)?;
     // SAFETY: `format` is null or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
-    let Some(dtype) = dtype_of_format(format, view.itemsize) else {
-        let (format, bytes) = (format.escape_ascii(), view.itemsize);
-        bail!(py, PyBufferError: "no data type of DLPack is a buffer's \"{format}\" of {bytes} bytes");
-    };
     let rank = usize::try_from(view.ndim).ok();
     let has_shape = view.ndim == 0 || !view.shape.is_null();
     let Some(rank) = rank.filter(|_| has_shape && view.suboffsets.is_null()) else {
@@ -71,6 +79,19 @@ fn describe_buffer<'a>(
         // SAFETY: `strides` is not null and has one number for each axis, for as long as the buffer lives.
         unsafe { list_at(view.strides, rank) }
     });
+    let (dtype, shape, strides) = match dtype_of_format(format, view.itemsize) {
+        Some(dtype) => (dtype, shape, strides),
+        None if may_be_bytes
+            && !has_references(format)
+            && is_contiguous(shape, strides, view.itemsize) =>
+        {
+            (DataType::U8, slice::from_ref(&view.len), None)
+        }
+        None => {
+            let (format, bytes) = (format.escape_ascii(), view.itemsize);
+            bail!(py, PyBufferError: "no data type of DLPack is a buffer's \"{format}\" of {bytes} bytes")
+        }
+    };
     Ok(Strided {
         data: view.buf.cast(),
         shape,
@@ -78,6 +99,25 @@ fn describe_buffer<'a>(
         dtype,
         read_only: view.readonly != 0,
     })
+}
+
+/// Whether the items of a format contain references to Python objects, which must not be written as bytes.
+fn has_references(format: &[u8]) -> bool {
+    // The names of fields are between colons.
+    let mut formats = format.split(|&letter| letter == b':').step_by(2);
+    formats.any(|format| format.contains(&b'O'))
+}
+
+/// Whether the items of a buffer are contiguous in C order.
+fn is_contiguous(shape: &[isize], strides: Option<&[isize]>, itemsize: isize) -> bool {
+    let mut expected = itemsize;
+    let mut axes = shape.iter().zip(strides.unwrap_or(&[])).rev();
+    let is_expected = axes.all(|(&extent, &stride)| {
+        let before = expected;
+        expected = expected.wrapping_mul(extent);
+        extent == 1 || stride == before
+    });
+    is_expected || shape.contains(&0)
 }
 
 /// The text of a format; the format of bytes if it is null.

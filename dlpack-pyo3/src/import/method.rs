@@ -2,8 +2,9 @@
 
 use core::array;
 
+use dlpack_core::binding::text;
 use dlpack_core::{Device, DeviceType, Version};
-use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyWarning};
 use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
@@ -84,18 +85,39 @@ pub(super) fn call_dlpack<'py>(
     let answer = answer.and_then(|answer| capsule::expect_capsule(answer, "__dlpack__"));
     let is_legacy =
         |capsule: &Bound<'_, PyCapsule>| capsule.is_valid_checked(Some(capsule::LEGACY));
-    match refused {
+    let answer = match (answer, refused) {
         // NEG-15: no flag of a legacy tensor says whether it is a copy.
-        Some(error) if copy == Some(false) && answer.as_ref().is_ok_and(is_legacy) => {
+        (Ok(capsule), Some(error)) if copy == Some(false) && is_legacy(&capsule) => {
             return Err(error);
         }
-        Some(error) => discard_error(py, error),
-        None => {}
-    }
+        (Ok(capsule), Some(error)) => {
+            discard_error(py, error);
+            Ok(capsule)
+        }
+        (Err(last), Some(first)) => Err(refusal_error(py, first, last)),
+        (answer, None) => answer,
+    };
     match answer {
         Ok(capsule) => Ok(Some((capsule, in_full))),
         Err(error) => unless_absent(object, dlpack, error)?.map_or(Ok(None), Err),
     }
+}
+
+/// The error for a producer that refused the keywords, and failed without them too.
+///
+/// The first error is either about a keyword that the producer does not know, or the reason why it exports nothing. The last
+/// one is never about a keyword, so it is raised, and the first is its context. A warning says only that the retry is deprecated.
+#[cold]
+fn refusal_error(py: Python<'_>, first: PyErr, last: PyErr) -> PyErr {
+    if last.is_instance_of::<PyWarning>(py) || text(&first) == text(&last) {
+        discard_error(py, last);
+        return first;
+    }
+    let context = first.into_value(py);
+    if let Err(error) = last.value(py).setattr(intern!(py, "__context__"), context) {
+        discard_error(py, error);
+    }
+    last
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.

@@ -42,12 +42,12 @@ impl Loss {
             _ => Ok(None),
         }
     }
+}
 
-    /// The error for an argument, to which PyO3 adds the argument's name.
-    #[cold]
-    pub(crate) fn refuse_argument(self, py: Python<'_>) -> PyErr {
-        fail!(py, PyTypeError: "{EXPECTED}, found {self}").take_exception(py)
-    }
+/// The error for an argument, to which PyO3 adds the argument's name.
+#[cold]
+pub(crate) fn argument_error(py: Python<'_>, found: &dyn fmt::Display) -> PyErr {
+    fail!(py, PyTypeError: "{EXPECTED}, found {found}").take_exception(py)
 }
 
 /// Continues the sentence "found ..": "a masked array, whose mask would be lost; pass ..".

@@ -11,9 +11,12 @@
 #![expect(unsafe_code, reason = "calls functions of NumPy's C API")]
 
 mod base;
+mod refused;
+
+pub(crate) use refused::{fractional_strides, unsupported_dtype};
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
-use core::{mem::transmute, ptr::NonNull};
+use core::{fmt::Display, mem::transmute, ptr::NonNull};
 
 use dlpack_core::binding::{device_of, export_unordered, is_plain, text, view};
 use dlpack_core::{DLPack, DataType, Descriptor, Device, Managed, TensorRef, abi};
@@ -90,22 +93,6 @@ pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     find_if_imported(py);
     known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py)))
-}
-
-/// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, and another byte order.
-#[cold]
-pub(crate) fn unsupported_dtype<'py>(
-    object: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = object.py();
-    if !is_array_or_derived(object) {
-        return Ok(None);
-    }
-    let dtype = object.getattr(intern!(py, "dtype"))?;
-    let kind = dtype.getattr(intern!(py, "kind"))?;
-    let is_refused = intern!(py, "OSUVTMm").contains(kind)?;
-    let is_native = dtype.getattr(intern!(py, "isnative"))?.is_truthy()?;
-    Ok((!is_native || is_refused).then_some(dtype))
 }
 
 #[cold]
@@ -393,6 +380,25 @@ fn dtype_object<'py>(
     unsafe { Bound::from_owned_ptr_or_opt(py, dtype) }.ok_or(Raised)
 }
 
+/// The data type under its name in the package `ml_dtypes`; `None` if that has no such type. The items of some occupy a byte each
+/// there, in spite of fewer bits.
+#[cold]
+pub(crate) fn ml_dtype(dtype: DataType) -> Option<DataType> {
+    let has = matches!(
+        dtype.code(),
+        abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn
+    );
+    (has && dtype.lanes() == 1).then(|| DataType::new(dtype.code(), dtype.bits(), 1))
+}
+
+/// The package `ml_dtypes`; if it is not installed, the error names the data type that needs it. Once it is imported, NumPy knows
+/// the names of its types.
+#[cold]
+pub(crate) fn import_ml_dtypes(py: Python<'_>, name: impl Display) -> PyResult<Bound<'_, PyAny>> {
+    let why = format!("NumPy itself has no {name}");
+    import_module(py, "ml_dtypes", &why)
+}
+
 /// NumPy's object for a data type of the package `ml_dtypes`, which uses the same names as this crate.
 #[cold]
 fn ml_dtype_object<'py>(
@@ -400,20 +406,11 @@ fn ml_dtype_object<'py>(
     api: &NumpyApi,
     dtype: DataType,
 ) -> Result<Bound<'py, PyAny>, Raised> {
-    let (scalar, itemsize) = (
-        DataType::new(dtype.code(), dtype.bits(), 1),
-        dtype.itemsize(),
-    );
-    let has = matches!(
-        dtype.code(),
-        abi::kDLBfloat | abi::kDLFloat8_e3m4..=abi::kDLFloat4_e2m1fn
-    );
-    let is_one = itemsize.filter(|_| has && dtype.lanes() == 1);
     let none = || fail!(py, PyBufferError: "NumPy has no data type for {dtype}");
-    let itemsize = is_one.ok_or_else(none)?;
+    let scalar = ml_dtype(dtype).ok_or_else(none)?;
+    let itemsize = dtype.itemsize().ok_or_else(none)?;
     let name = text(scalar).or_raise(py)?;
-    let why = format!("NumPy itself has no {name}");
-    let types = import_module(py, "ml_dtypes", &why).or_raise(py)?;
+    let types = import_ml_dtypes(py, &name).or_raise(py)?;
     let found = types.getattr(&*name).map_err(|_| none())?;
     let numpy = py.import("numpy").or_raise(py)?;
     let found = numpy.call_method1("dtype", (found,)).or_raise(py)?;

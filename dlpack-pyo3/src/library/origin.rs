@@ -40,12 +40,16 @@ impl Origin {
         let method = intern!(py, "__array_namespace__");
         let found = if class_attribute(&class, method).is_some() {
             Library::of_module(&object.call_method0(method)?)?
-        } else {
+        } else if class_attribute(&class, intern!(py, "__dlpack__")).is_some() {
             let module = with_package(&class, |package| {
-                imported_module(py, &PyString::new(py, package))
+                // The main module of a program may have imported the function of some library.
+                let is_library = package != "__main__";
+                is_library.then(|| imported_module(py, &PyString::new(py, package)))
             });
-            let module = module.flatten();
+            let module = module.flatten().flatten();
             module.map_or(Ok(None), |module| Library::of_module(&module))?
+        } else {
+            None
         };
         Ok(found.map_or(Self::Numpy, |library| Self::Found(Arc::new(library))))
     }
@@ -53,7 +57,6 @@ impl Origin {
     /// The library of a package whose arrays are known; `None` for any other package.
     fn of_package(py: Python<'_>, package: &str) -> PyResult<Option<Self>> {
         let known = match package {
-            "numpy" => return Ok(Some(Self::Numpy)),
             // The classes of JAX are in another package.
             "jax" | "jaxlib" => &JAX,
             "torch" => &TORCH,

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use dlpack_core::array::{ArrayElement, Rank, View, ViewMut};
 use dlpack_core::binding::{ElementAccess, ElementTask, Span, Strided, UnownedArray, keep_strided};
 use dlpack_core::element::{Plain, RecordLayout};
-use dlpack_core::{DataType, Error, Managed};
+use dlpack_core::{DataType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
 use crate::import::numpy;
@@ -294,6 +294,17 @@ impl<V: HostView, O: Options> Leased<V, O> {
             tensor
         };
         Self::from_tensor(tensor).map_err(|(error, _)| error)
+    }
+
+    /// Whether data type and rank of a tensor are those of the view, which are any for a view of bytes.
+    pub(super) fn fits(tensor: &TensorRef<'_>) -> bool
+    where
+        V::Element: Plain,
+    {
+        if O::AS_BYTES {
+            return tensor.is_contiguous() && tensor.device().device_type.is_host_readable();
+        }
+        View::<V::Element, V::List>::fits(tensor)
     }
 
     /// Creates the view.

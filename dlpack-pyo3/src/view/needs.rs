@@ -6,11 +6,12 @@ use core::fmt;
 use dlpack_core::Device;
 use dlpack_core::element::Axes;
 use dlpack_core::{DataType, Error, Managed, TensorRef};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::{intern, prelude::*, types::PyDict};
 
+use crate::capi::class_attribute;
 use crate::error::{DisplayTuple, concerns_object, fail, raise_core_error};
-use crate::import::{from_dlpack, import_if_array};
+use crate::import::{bytes_of_buffer, from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, numpy, torch};
 
 /// The requirements of a view on its argument.
@@ -63,11 +64,29 @@ impl Needs {
             (Some(convert), error) if error.is_none() || !torch::is_torch_tensor(object) => {
                 convert(self, object)
             }
-            (_, Some(error)) => Err(self
-                .loss_error(object)
-                .unwrap_or_else(|| self.export_error(object, error))),
+            (_, Some(error)) => self.import_bytes_or_refuse(object, error),
             (_, None) => Err(self.not_an_array(object)),
         }
+    }
+
+    /// For a view of bytes, the bytes of a buffer with a format of no data type. Otherwise the error for an argument, after its export
+    /// raised `error`.
+    fn import_bytes_or_refuse(
+        &self,
+        object: &Bound<'_, PyAny>,
+        mut error: PyErr,
+    ) -> PyResult<Managed> {
+        if let Some(error) = self.loss_error(object) {
+            return Err(error);
+        }
+        if self.as_bytes && is_of_buffer(object, &error) {
+            match bytes_of_buffer(object) {
+                Ok(Some(bytes)) => return Ok(bytes),
+                Ok(None) => {}
+                Err(again) => error = again,
+            }
+        }
+        Err(self.export_error(object, error))
     }
 
     /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to.
@@ -98,7 +117,8 @@ impl Needs {
         Ok(tensor.cast(DataType::U8, &[bytes])?)
     }
 
-    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous.
+    /// Imports `numpy.asarray(object, dtype)`, in row-major order if the view is contiguous. If NumPy does not export the strides
+    /// of that array, it is copied.
     #[cold]
     pub(super) fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
@@ -106,14 +126,25 @@ impl Needs {
         if let Some(error) = self.loss_error(object) {
             return Err(error);
         }
+        let dtype = if let Some(dtype) = numpy::ml_dtype(self.dtype) {
+            numpy::import_ml_dtypes(py, dtype)?;
+            dtype
+        } else {
+            self.dtype
+        };
         let options = PyDict::new(py);
-        options.set_item(intern!(py, "dtype"), self.dtype.to_string())?;
+        options.set_item(intern!(py, "dtype"), dtype.to_string())?;
         if self.contiguous {
             options.set_item(intern!(py, "order"), intern!(py, "C"))?;
         }
         let numpy = py.import(intern!(py, "numpy"))?;
         let asarray = intern!(py, "asarray");
-        from_dlpack(&numpy.call_method(asarray, (object,), Some(&options))?)
+        let array = numpy.call_method(asarray, (object,), Some(&options))?;
+        if numpy::fractional_strides(&array)?.is_none() {
+            return from_dlpack(&array);
+        }
+        options.set_item(intern!(py, "order"), intern!(py, "C"))?;
+        from_dlpack(&numpy.call_method(intern!(py, "array"), (array,), Some(&options))?)
     }
 
     /// The error for an array of which an import would lose a part, such as a mask; `None` for other objects.
@@ -124,16 +155,22 @@ impl Needs {
         Some(fail!(py, PyTypeError: "expected {self}, found {loss}").take_exception(py))
     }
 
-    /// The error for an array that its own library refuses to export: the library's error, unless the data type of a NumPy array is
-    /// the reason.
+    /// The error for an array that its own library refuses to export: the library's error, unless the data type or the strides of a
+    /// NumPy array are the reason, or the format of a buffer.
     #[cold]
     fn export_error(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = object.py();
-        let Ok(Some(dtype)) = numpy::unsupported_dtype(object) else {
+        let raised = if let Ok(Some(dtype)) = numpy::unsupported_dtype(object) {
+            fail!(py, PyTypeError:
+                "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint())
+        } else if let Ok(Some(found)) = numpy::fractional_strides(object) {
+            fail!(py, PyTypeError: "expected {self}, found {found}")
+        } else if is_of_buffer(object, &error) {
+            let class = object.get_type();
+            fail!(py, PyTypeError: "expected {self}, found {class}: {}", error.value(py))
+        } else {
             return error;
         };
-        let raised = fail!(py, PyTypeError:
-            "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint());
         let raised = raised.take_exception(py);
         raised.set_cause(py, Some(error));
         raised
@@ -147,24 +184,34 @@ impl Needs {
         }
         let library = if self.cuda { "CuPy" } else { "NumPy" };
         format!(
-            "convert it first, in {library} by x.astype('{}')",
-            self.dtype
+            "convert it first, in {library} by x.astype({})",
+            self.dtype_in_python()
         )
+    }
+
+    /// The data type, as an argument of NumPy and of CuPy.
+    fn dtype_in_python(&self) -> String {
+        match numpy::ml_dtype(self.dtype) {
+            // NumPy knows the name only after the package was imported.
+            Some(dtype) => format!("ml_dtypes.{dtype}"),
+            None => format!("'{}'", self.dtype),
+        }
     }
 
     /// The error for an object that is not an array.
     #[cold]
     pub(super) fn not_an_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
-        let (py, class, dtype) = (object.py(), object.get_type(), self.dtype);
+        let (py, class) = (object.py(), object.get_type());
+        let dtype = self.dtype_in_python();
         let raised = if self.cuda {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
-                or the like, such as cupy.asarray(x, dtype='{dtype}')")
+                or the like, such as cupy.asarray(x, dtype={dtype})")
         } else if class.hasattr(intern!(py, "to_numpy")).unwrap_or(false) {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass \
                 x.to_numpy()")
         } else {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
-                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype='{dtype}')")
+                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype={dtype})")
         };
         raised.take_exception(py)
     }
@@ -199,14 +246,22 @@ impl Needs {
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
                  {}.ascontiguousarray(x)", DisplayTuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
             Error::Borrowed => fail!(py, PyTypeError:
-                "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that does, \
-                 and one of the two is written; pass a copy of it{}",
+                "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that may \
+                 share memory, and one of the two is written; pass a copy of it{}",
                 if self.promise { "" } else { ", or allow it in Rust by `view::MayOverlap`" }),
             Error::NoLeaseTable { .. } | Error::OutOfMemory { .. } => raise_core_error(py, error),
             _ => fail!(py, PyTypeError: "expected {self}, found one of shape {shape}: {error}"),
         };
         raised.take_exception(py)
     }
+}
+
+/// Whether the error is about the buffer of an object that has nothing else.
+#[cold]
+fn is_of_buffer(object: &Bound<'_, PyAny>, error: &PyErr) -> bool {
+    let py = object.py();
+    error.is_instance_of::<PyBufferError>(py)
+        && class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_none()
 }
 
 #[cfg(feature = "cudarc")]

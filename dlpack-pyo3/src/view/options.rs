@@ -64,8 +64,8 @@ pub struct Convert;
 /// }
 /// ```
 ///
-/// The array must be contiguous in C order. Arrays of records, of dates or of objects have no data type in DLPack: pass
-/// `x.view('u1')`.
+/// The array must be contiguous in C order. A buffer may have items of any kind, such as the structs of `ctypes`, except references
+/// to Python objects. NumPy does not export its arrays of records, of dates or of another byte order: pass `x.view('u1')`.
 #[derive(Debug)]
 pub struct AsBytes;
 
@@ -73,8 +73,11 @@ pub struct AsBytes;
 ///
 /// Without this option a view is refused if it overlaps another view on the same thread and one of the two writes. The
 /// arguments of a call are extracted on one thread, so `axpy(2.0, x[::-1], x)` is a `TypeError` instead of a wrong result: the
-/// loop would read elements that it has already written. Two arrays that are only read may always overlap. Arrays that
-/// interleave, such as the columns of a matrix, do not overlap. It suffices if one of the two views has the option.
+/// loop would read elements that it has already written. Two arrays that are only read may always overlap. It suffices if one of
+/// the two views has the option.
+///
+/// Arrays one behind the other in memory, two single columns of a matrix and two channels of an image are recognised as disjoint.
+/// Arrays that interleave in another way, such as two blocks of columns, are refused though they share no memory.
 ///
 /// | use it if | because |
 /// |---|---|

@@ -162,8 +162,8 @@ impl NeedsRecords {
                 DisplayTuple(strides)
             ),
             Error::Borrowed => format!(
-                "that shares no memory with another argument or a kept view, found one of shape {shape} that does, and one of \
-                 the two is written; pass a copy of it{}",
+                "that shares no memory with another argument or a kept view, found one of shape {shape} that may share memory, \
+                 and one of the two is written; pass a copy of it{}",
                 if self.promise {
                     ""
                 } else {
