@@ -7,7 +7,7 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr::{null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use pyo3::exceptions::{PyAttributeError, PyImportError, PyTypeError};
 use pyo3::ffi::{Py_ssize_t, PyObject};
@@ -340,10 +340,23 @@ unsafe fn PyObject_GetOptionalAttr(
 ) -> c_int {
     type Search = unsafe extern "C" fn(*mut PyObject, *mut PyObject) -> *mut PyObject;
     static ADDRESS: AtomicUsize = AtomicUsize::new(0);
+    /// Whether this Python has no `ctypes`.
+    static IS_ABSENT: AtomicBool = AtomicBool::new(false);
 
     // SAFETY: attached, as `PyObject_GetOptionalAttr` requires.
     let py = unsafe { Python::assume_attached() };
-    let function = find_address(py, &ADDRESS, "_PyType_Lookup").unwrap_or(null_mut());
+    let function = if IS_ABSENT.load(Ordering::Relaxed) {
+        null_mut()
+    } else {
+        find_address(py, &ADDRESS, "_PyType_Lookup").unwrap_or_else(|error| {
+            // An import calls this function several times, and each time the import of `ctypes` would fail again.
+            IS_ABSENT.store(error.is_instance_of::<PyImportError>(py), Ordering::Relaxed);
+            error.restore(py);
+            // SAFETY: attached, as `PyObject_GetOptionalAttr` requires.
+            unsafe { ffi::PyErr_Clear() };
+            null_mut()
+        })
+    };
     let attribute = if function.is_null() {
         // SAFETY: attached, with a valid type and string, as `PyObject_GetOptionalAttr` requires.
         unsafe { ffi::PyObject_GetAttr(class, name) }
