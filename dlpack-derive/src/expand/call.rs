@@ -28,19 +28,19 @@ pub(crate) enum Borrow {
 
 /// A variable or parameter of generated code, with the user's location. It would hide a function of the user's with its name, and a
 /// constant with its name would be a pattern, so it has a prefix.
-pub(crate) fn binding(name: &str, at: Span) -> Ident {
+pub(crate) fn binding_ident(name: &str, at: Span) -> Ident {
     let at = Span::call_site().located_at(at);
     Ident::new(&format!("__{name}"), at)
 }
 
 /// The parameter of the closures in [`Paths::extras_constant`], with the user's span.
 pub(crate) fn closure_argument(at: Span) -> Ident {
-    binding("this", at)
+    binding_ident("this", at)
 }
 
 /// The arguments `request, other` of the closure in [`Paths::share_call`], with the user's span.
 pub(crate) fn share_arguments(at: Span) -> TokenStream {
-    let (request, other) = (binding("request", at), binding("other", at));
+    let (request, other) = (binding_ident("request", at), binding_ident("other", at));
     quote_spanned!(at=> #request, #other)
 }
 
@@ -261,7 +261,7 @@ fn data_loan<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) ->
         Data::Raw { token, data, len } => {
             let k = &paths.k;
             let here = Span::call_site();
-            let (data_name, len_name) = (binding("data", here), binding("len", here));
+            let (data_name, len_name) = (binding_ident("data", here), binding_ident("len", here));
             let (data_at, len_at) = (location_of(data), location_of(len));
             let (data_k, len_k) = (paths.k(data_at), paths.k(len_at));
             let data = quote_spanned!(data_at=> #data_k::address(#data));

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, binding, build_description, call_with_expression, closure_argument,
+    Borrow, Paths, Typed, binding_ident, build_description, call_with_expression, closure_argument,
     facts_over, policy_calls, share_arguments, type_facts,
 };
 use crate::expand::class;
@@ -201,7 +201,7 @@ fn expand_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> TokenStream {
             };
             let (at, member) = (field.at, &field.member);
             let rest = (variant.fields.len() > 1).then(|| quote!(, ..));
-            let inner = binding("field", at);
+            let inner = binding_ident("field", at);
             let values = quote_spanned!(at=> #inner, #request);
             let call = Typed::new(paths, field.ty, at, "Whole").call(function, values);
             quote!(Self::#ident { #member: #inner #rest } => #call,)

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Type};
 
-use crate::expand::call::{Paths, binding};
+use crate::expand::call::{Paths, binding_ident};
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
 use crate::syntax::expr::receiver_ident;
@@ -94,7 +94,7 @@ fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> 
             let (this, part) = (receiver_ident(at), field_part(paths, field));
             let mutable = exclusive.then(|| quote_spanned!(at=> mut));
             // Separate statements, as rustc reports an error in a method chain at its start.
-            let walk = binding("walk", at);
+            let walk = binding_ident("walk", at);
             quote_spanned!(at=> let #walk = #walk.field(&#mutable #this.#member, #part);)
         };
         fields.iter().map(step).collect()
@@ -102,14 +102,14 @@ fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> 
     let (shared, exclusive) = (walk(false), walk(true));
     let built = fields.iter().map(|field| {
         let (at, member) = (field.at, &field.member);
-        let (part, source) = (field_part(paths, field), binding("source", at));
+        let (part, source) = (field_part(paths, field), binding_ident("source", at));
         quote_spanned!(at=> #member: #source.next(#part))
     });
     let own_k = paths.k(own);
     let (this, walk, source) = (
         receiver_ident(own),
-        binding("walk", own),
-        binding("source", own),
+        binding_ident("walk", own),
+        binding_ident("source", own),
     );
     let methods = quote_spanned! {own=>
         fn walk_fields<'fields>(&'fields #this, #walk: #own_k::WalkOf<'fields, Self>) -> #own_k::WalkOf<'fields, Self> {

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Type, ext::IdentExt};
 
-use crate::expand::call::{Paths, binding};
+use crate::expand::call::{Paths, binding_ident};
 use crate::plan::claim::Claims;
 use crate::plan::tensor::{Data, Order, Slot, Tensor};
 use crate::plan::{Arm, Main, Plan};
@@ -47,7 +47,7 @@ pub(crate) fn expand_from_dlpack(
     };
     cx.check()?;
     let Paths { c, k, .. } = &paths;
-    let tensor = binding("tensor", Span::call_site());
+    let tensor = binding_ident("tensor", Span::call_site());
     Some(input.implement(
         quote!(#c::FromDLPack),
         quote! {
@@ -113,7 +113,7 @@ fn import_one_of(paths: &Paths<'_>, fields: &[Field<'_>], chosen: &Field<'_>) ->
 
 fn import_whole(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
-    let (k, tensor) = (paths.k(at), binding("tensor", at));
+    let (k, tensor) = (paths.k(at), binding_ident("tensor", at));
     quote_spanned!(at=> #k::import_field::<#ty>(#tensor)?)
 }
 
@@ -126,14 +126,14 @@ fn default(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
 /// Whether the type of the field accepts `tensor`, a `&TensorRef`.
 fn accepts(paths: &Paths<'_>, field: &Field<'_>) -> TokenStream {
     let (at, ty) = (field.at, field.ty);
-    let (k, tensor) = (paths.k(at), binding("tensor", at));
+    let (k, tensor) = (paths.k(at), binding_ident("tensor", at));
     quote_spanned!(at=> #k::Accepts::<#ty>::TENSOR(#tensor))
 }
 
 /// Creates the first variant with a field that accepts the tensor. Also returns whether there is one.
 fn import_variants(paths: &Paths<'_>, arms: &[Arm<'_>]) -> (TokenStream, TokenStream) {
     let Paths { c, k, .. } = paths;
-    let tensor = binding("tensor", Span::call_site());
+    let tensor = binding_ident("tensor", Span::call_site());
     let fields = || arms.iter().filter_map(|arm| Some((arm, arm.field?)));
     let tries = fields().map(|(arm, chosen)| {
         let variant = arm.variant.ident;
@@ -200,9 +200,9 @@ impl<'a> Solver<'a> {
         self.cx.check()?;
         let k = &self.paths.k;
         let (at, ty, member) = (data.at, data.ty, &data.member);
-        let (at_k, given) = (self.paths.k(at), binding("tensor", at));
+        let (at_k, given) = (self.paths.k(at), binding_ident("tensor", at));
         let made = quote_spanned!(at=> #at_k::Import::new::<#ty>(#given)?);
-        let import = binding("import", Span::call_site());
+        let import = binding_ident("import", Span::call_site());
         let order =
             matches!(tensor.order, Some(Order::ColumnMajor)).then(|| quote!(.column_major()));
         let others = self
@@ -236,7 +236,7 @@ impl<'a> Solver<'a> {
         };
         let mut sizes = TokenStream::new();
         let k = &self.paths.k;
-        let given = binding("tensor", data.at);
+        let given = binding_ident("tensor", data.at);
         let rank = match &tensor.shape {
             None => quote!(#k::None),
             Some(Slot::List(entries, _)) => {
@@ -277,7 +277,7 @@ impl<'a> Solver<'a> {
             return;
         };
         let rank = Literal::usize_unsuffixed(entries.len());
-        let (k, import) = (&self.paths.k, binding("import", Span::call_site()));
+        let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
         checks.extend(quote!(#k::Import::check_rank(&#import, #rank)?;));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
@@ -358,7 +358,7 @@ impl<'a> Solver<'a> {
 
     fn set(&mut self, field: &'a Field<'a>, method: &str, arguments: &[Literal]) {
         let (at, ty) = (field.at, field.ty);
-        let (k, import) = (self.paths.k(at), binding("import", at));
+        let (k, import) = (self.paths.k(at), binding_ident("import", at));
         let method = Ident::new(method, at);
         let value = quote_spanned!(at=> #k::Import::#method::<#ty>(&#import #(, #arguments)*)?);
         self.solved.push((field, value));

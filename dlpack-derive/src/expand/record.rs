@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::expand::call::{Paths, binding};
+use crate::expand::call::{Paths, binding_ident};
 use crate::expand::inventory;
 use crate::plan::row;
 use crate::syntax::ctxt::Ctxt;
@@ -78,7 +78,7 @@ fn implement_record(
     let arms = columns.iter().zip(&names).map(|(field, name)| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
         let k = input.krate.private(at);
-        let (rows, row) = (binding("rows", at), binding("row", at));
+        let (rows, row) = (binding_ident("rows", at), binding_ident("row", at));
         let column =
             quote_spanned!(at=> #k::record_column::<Self, #ty>(#rows, |#row| &#row.#member));
         quote!(#name => #column,)
@@ -110,7 +110,7 @@ fn implement_record(
         quote!(#k::FieldLayout::new::<#ty>(#name, #k::offset_of!(Self, #member), #of))
     });
     let here = Span::call_site();
-    let (rows, name) = (binding("rows", here), binding("name", here));
+    let (rows, name) = (binding_ident("rows", here), binding_ident("name", here));
     input.implement(
         quote!(#c::Record),
         quote! {
@@ -136,7 +136,7 @@ fn implement_nested(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -
     let Paths { input, c, k } = paths;
     let read = fields.iter().map(|field| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
-        let (k, from) = (input.krate.private(at), binding("from", at));
+        let (k, from) = (input.krate.private(at), binding_ident("from", at));
         let offset = quote!(#k::offset_of!(Self, #member));
         if has_role(field, Role::Nested) {
             quote_spanned!(at=> #member: #from.read_record::<#ty>(#offset))
@@ -146,7 +146,7 @@ fn implement_nested(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -
     });
     let written = fields.iter().map(|field| {
         let (at, ty, member) = (field.at, field.ty, &field.member);
-        let (k, to) = (input.krate.private(at), binding("to", at));
+        let (k, to) = (input.krate.private(at), binding_ident("to", at));
         let value = if is_packed {
             quote_spanned!(at=> &{ self.#member })
         } else {
@@ -160,7 +160,7 @@ fn implement_nested(paths: &Paths<'_>, fields: &[&Field<'_>], is_packed: bool) -
         quote_spanned!(at=> #k::#of::<#ty>::write(#to, #k::offset_of!(Self, #member), #value);)
     });
     let here = Span::call_site();
-    let (from, to) = (binding("from", here), binding("to", here));
+    let (from, to) = (binding_ident("from", here), binding_ident("to", here));
     let fields = quote!(<Self as #c::Record>::LAYOUT);
     let mut tokens = input.implement(
         quote!(#k::RecordValue),

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 use crate::expand::call::{
-    Borrow, Paths, Typed, binding, build_description, layout_value, present_value, type_facts,
+    Borrow, Paths, Typed, binding_ident, build_description, layout_value, present_value, type_facts,
 };
 use crate::plan::tensor::{Data, Slot};
 use crate::plan::{Main, Named, Plan, Source};
@@ -15,7 +15,7 @@ use crate::syntax::role::Role;
 pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream {
     let Paths { c, k, .. } = paths;
     let here = Span::call_site();
-    let (name, request) = (binding("name", here), binding("request", here));
+    let (name, request) = (binding_ident("name", here), binding_ident("request", here));
     let accessors = plan
         .tensors
         .iter()
@@ -32,7 +32,8 @@ pub(crate) fn expand_tensors(paths: &Paths<'_>, plan: &Plan<'_>) -> TokenStream 
             let (at, ty) = (field.at, field.ty);
             let k = paths.k(at);
             let names = quote_spanned!(at=> #k::Table::<#ty>::NAMES);
-            let (this, member, name) = (receiver_ident(at), &field.member, binding("name", at));
+            let (this, member, name) =
+                (receiver_ident(at), &field.member, binding_ident("name", at));
             (
                 names,
                 quote_spanned!(at=> #k::describe_column::<#ty>(&#this.#member, #name)),
@@ -196,7 +197,7 @@ fn expand_share(paths: &Paths<'_>, named: &Named<'_>) -> Option<TokenStream> {
         Data::Present(field, ty) => (*ty, location_of(ty), present_value(paths, field)),
         Data::Expr(_) | Data::Raw { .. } => return None,
     };
-    let (this, request) = (receiver_ident(at), binding("request", at));
+    let (this, request) = (receiver_ident(at), binding_ident("request", at));
     let values = quote_spanned!(at=> #field, #this.#accessor(), #request,);
     Some(Typed::new(paths, ty, at, "Probe").call("export_with_owner", values))
 }
@@ -210,7 +211,7 @@ fn expand_set_tensor(paths: &Paths<'_>, plan: &Plan<'_>) -> Option<TokenStream> 
         return None;
     }
     let here = Span::call_site();
-    let (name, tensor) = (binding("name", here), binding("tensor", here));
+    let (name, tensor) = (binding_ident("name", here), binding_ident("tensor", here));
     let arms = settable().map(|named| {
         let (text, made) = (&named.name, field_assignment(paths, named, &tensor));
         quote!(#text => #made,)
