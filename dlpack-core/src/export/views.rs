@@ -106,8 +106,7 @@ impl Managed {
     ///
     /// [`Error::Bytes`] if the shape takes more bytes or fewer, [`Error::NotContiguous`], [`Error::Misaligned`] (a `Vec<u8>` may be;
     /// memory of [`SharedBuffer::zeroed`](crate::SharedBuffer::zeroed) is aligned for every type), [`Error::UnknownDataType`],
-    /// [`Error::TooManyAxes`]. The
-    /// tensor is dropped then.
+    /// [`Error::TooManyAxes`]. The tensor is dropped then.
     pub fn cast(self, dtype: impl Into<DataType>, shape: &[usize]) -> Result<Self, Error> {
         reinterpret_bytes(self, dtype.into(), &Dims::extents(shape)?)
     }

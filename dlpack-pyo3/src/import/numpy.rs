@@ -208,8 +208,11 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
 /// Also `None` if Python code that runs meanwhile gives the view other memory.
 #[inline(never)]
 fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    keepalive_of_chain(view, 16)
+    keepalive_of_chain(view, MOST_LINKS)
 }
+
+/// A chain of arrays with more objects between them that are no arrays is imported by NumPy's method: each takes a step of recursion.
+const MOST_LINKS: u32 = 16;
 
 /// [`keepalive_of_view`], through at most `links` objects that are no arrays.
 fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepalive> {
@@ -272,8 +275,8 @@ fn keepalive_of_foreign_base(
     }
 }
 
-/// The array that owns the memory of an object: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the object
-/// that `sliding_window_view` and `as_strided` put in between.
+/// The array that owns the memory of an object: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the
+/// object that `sliding_window_view` and `as_strided` put in between.
 fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = base.py();
     let found = if base.is_exact_instance_of::<PyMemoryView>() {

@@ -24,10 +24,10 @@ pub(crate) enum ArrayKeepalive {
     Linked(Boxed<LinkedArray>),
 }
 
-/// A box whose allocation can return an error.
+/// A value in the heap, created by [`try_box`]. `Box::new` would abort the process if there is no memory.
 type Boxed<T> = Box<[T; 1]>;
 
-/// Moves a value into a box; `None` if there is no memory.
+/// Moves a value to the heap; `None` if there is no memory.
 fn try_box<T>(value: T) -> Option<Boxed<T>> {
     let mut list = Vec::new();
     list.try_reserve_exact(1).ok()?;
