@@ -34,13 +34,14 @@ pub(crate) fn enable_detached_waits(py: Python<'_>) {
     static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
     if !IS_ENABLED.load(Ordering::Relaxed) {
-        let found = find_thread_state_function(py);
+        let is_final = find_thread_state_function(py);
         around_blocking(wait_detached);
-        IS_ENABLED.store(found, Ordering::Relaxed);
+        IS_ENABLED.store(is_final, Ordering::Relaxed);
     }
 }
 
-/// Whether [`is_attached`] can tell from now on. If not, waits do not detach, and the next call looks again.
+/// Looks for the function by which [`is_attached`] can tell. Without it, waits do not detach. Returns whether the result is final: it
+/// is if the function was found, and if this Python has no `ctypes`.
 #[cold]
 #[inline(never)]
 fn find_thread_state_function(py: Python<'_>) -> bool {
@@ -56,8 +57,9 @@ fn find_thread_state_function(py: Python<'_>) -> bool {
             true
         }
         Err(error) => {
+            let is_absent = error.is_instance_of::<PyImportError>(py);
             discard_error(py, error);
-            false
+            is_absent
         }
     }
 }
