@@ -33,7 +33,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
 use crate::capi::class_attribute;
-use crate::error::{OrRaise, discard_error, fail};
+use crate::error::{OrRaise, concerns_object, discard_error, fail};
 use crate::exchange::lookup::{self, Unchecked};
 use crate::import::consume::consume_capsule;
 use crate::keepalive::attached;
@@ -76,14 +76,37 @@ pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     match import_if_array(object) {
         Ok(Some(tensor)) => Ok(tensor),
         Ok(None) => Err(not_an_array_error::<PyTypeError>(object)),
-        Err(error) => Err(if let Ok(Some(loss)) = Loss::of_object(object) {
-            lossy::argument_error(object.py(), &loss)
-        } else if let Ok(Some(found)) = library::numpy::fractional_strides(object) {
-            lossy::argument_error(object.py(), &found)
-        } else {
-            error
-        }),
+        Err(error) if concerns_object(object.py(), &error) => Err(explain_error(object, error)),
+        Err(error) => Err(error),
     }
+}
+
+/// The error for an argument whose export raised `error`: if the import would lose a part of the array, or if NumPy does not export
+/// such strides, it says so, and what to pass instead.
+#[cold]
+fn explain_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = object.py();
+    match describe_refused(object) {
+        Ok(None) => error,
+        Err(failed) if concerns_object(py, &failed) => {
+            discard_error(py, failed);
+            error
+        }
+        Ok(Some(other)) | Err(other) => {
+            discard_error(py, error);
+            other
+        }
+    }
+}
+
+/// The error for an array that is refused because of a loss, or because of its strides; `None` for other objects.
+fn describe_refused(object: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
+    let py = object.py();
+    if let Some(loss) = Loss::of_object(object)? {
+        return Ok(Some(lossy::argument_error(py, &loss)));
+    }
+    let found = library::numpy::fractional_strides(object)?;
+    Ok(found.map(|found| lossy::argument_error(py, &found)))
 }
 
 /// Imports the tensor of an object; `None` if the object is not an array.

@@ -285,6 +285,18 @@ def test_interrupts_are_passed_on(numpy, error, method):
         assert arrived.value is error
 
 
+def test_an_interrupt_is_not_replaced_by_an_error_about_strides(numpy):
+    class Producer(numpy.ndarray):
+        def __dlpack__(self, **request):
+            raise error
+
+    column = numpy.zeros(2, "u1, f8")["f1"].view(Producer)
+    for error in [KeyboardInterrupt("own"), MemoryError("own"), TypeError("own")]:
+        with pytest.raises(type(error)) as arrived:
+            p.Settings(2).state = column
+        assert (arrived.value is error) == (type(error) is not TypeError)
+
+
 def test_an_integer_without_comparison():
     """A large number is out of range, also if its class defines nothing but `__index__`."""
 

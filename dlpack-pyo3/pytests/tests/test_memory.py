@@ -123,6 +123,8 @@ if np:
         "numpy()": lambda: rows.numpy(),
         "import of NumPy's": lambda it=np.arange(3.0): p.take(it),
         "set, NumPy's": lambda it=np.arange(2.0): setattr(settings, "state", it),
+        "set, refused: mask": lambda it=np.ma.array([1.0, 2.0]): setattr(settings, "state", it),
+        "set, refused: strides": lambda it=np.zeros(2, "u1, f8")["f1"]: setattr(settings, "state", it),
     }
 owners = [*kinds.values(), *ones.values(), odd, picture, canvas, settings, buffered, shared, own, iterable]
 owners += [elsewhere, outside, lent, mask, state, matrix]

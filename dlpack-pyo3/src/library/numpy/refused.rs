@@ -1,9 +1,10 @@
 //! NumPy arrays that NumPy does not export: of which data type, and with which strides.
 
 use dlpack_core::binding::text;
+use pyo3::types::PyTuple;
 use pyo3::{intern, prelude::*};
 
-use crate::error::{DisplayTuple, OrRaise};
+use crate::error::OrRaise;
 use crate::library::numpy::is_array_or_derived;
 
 /// The data type of a NumPy array, if NumPy exports no such type: objects, strings, times, records, `longdouble`, and another byte
@@ -34,12 +35,18 @@ pub(crate) fn fractional_strides(object: &Bound<'_, PyAny>) -> PyResult<Option<S
         return Ok(None);
     }
     let itemsize: i64 = object.getattr(intern!(py, "itemsize"))?.extract()?;
-    let strides: Vec<i64> = object.getattr(intern!(py, "strides"))?.extract()?;
-    let is_whole = |stride: &i64| stride.checked_rem(itemsize).unwrap_or(0) == 0;
-    if strides.iter().all(is_whole) {
+    // Not extracted to a `Vec`, for which PyO3 would abort if there is no memory.
+    let strides = object.getattr(intern!(py, "strides"))?;
+    let Ok(strides) = strides.cast_into::<PyTuple>() else {
+        return Ok(None);
+    };
+    let mut is_fractional = false;
+    for stride in &strides {
+        is_fractional |= stride.extract::<i64>()?.checked_rem(itemsize).unwrap_or(0) != 0;
+    }
+    if !is_fractional {
         return Ok(None);
     }
-    let strides = DisplayTuple(&strides);
     text(format_args!(
         "one with byte strides {strides}, which are no multiple of its item size {itemsize}; pass numpy.ascontiguousarray(x)"
     ))
