@@ -4,9 +4,11 @@ Nothing here uses the library under test, so that both sides of every exchange a
 """
 
 import ctypes as c
+import functools
 import gc
 import itertools
 import struct
+import subprocess
 import sys
 
 # -- dlpack.h ---------------------------------------------------------------------------------------
@@ -81,6 +83,7 @@ USED = {LEGACY.value: USED_LEGACY, VERSIONED.value: USED_VERSIONED}
 
 libc = c.CDLL("msvcrt" if sys.platform == "win32" else None)
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+DEBUG_BUILD = hasattr(sys, "gettotalrefcount")
 
 
 def _python(name, result, *arguments):
@@ -212,6 +215,33 @@ def least_growth(act, count, rounds=4):
         gc.collect()
         grown.append(count() - before)
     return min(grown)
+
+
+RAISING_WITHOUT_MEMORY = """
+import _testcapi
+def act():
+    [].pop()
+def attempt(first):
+    try:
+        _testcapi.set_nomemory(first, first + 1)
+        act()
+    except BaseException:
+        pass
+    finally:
+        _testcapi.remove_mem_hooks()
+# The first ones succeed, and fill the interpreter's caches.
+for first in [1000, 1000, *range(20)]:
+    attempt(first)
+"""
+
+
+@functools.cache
+def python_crashes_without_memory():
+    """Whether Python crashes if it has no memory for the traceback of an exception, as a debug build of 3.13 does.
+
+    The control for operations that raise while allocations of Python fail: no line of the library runs here.
+    """
+    return subprocess.run([sys.executable, "-c", RAISING_WITHOUT_MEMORY], capture_output=True).returncode != 0
 
 
 def ctypes_leaks():

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import capi
 import dlpack_probe
 import pytest
 
@@ -51,6 +52,14 @@ def nothing_leaks(request):
 @pytest.fixture
 def numpy():
     return pytest.importorskip("numpy")
+
+
+@pytest.fixture
+def memory_can_fail(whose):
+    """Skips a test if the allocations of `whose`, "python" or "rust", cannot fail, or if Python itself crashes then."""
+    pytest.importorskip("_testcapi")
+    if whose == "python" and capi.python_crashes_without_memory():
+        pytest.skip("this Python crashes if there is no memory for the traceback of any exception")
 
 
 class Ended:

@@ -459,6 +459,25 @@ def test_daemon_threads_that_stop_all_others():
             subprocess.run([sys.executable, "-c", STOPPING_THREADS], timeout=10, check=True)
 
 
+ATTACHING_THREAD = """
+import ctypes, threading, time
+numbers, compare = (ctypes.c_int * 64)(), ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: 0)
+sort = ctypes.CDLL(None).qsort
+def forever():
+    while True:
+        sort(numbers, 64, 4, compare)
+threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.02)
+"""
+
+
+@pytest.mark.skipif(not capi.DEBUG_BUILD or sys.version_info >= (3, 14), reason="it is a debug build before 3.14 that crashes")
+def test_daemon_threads_that_attach():
+    """The control of `uses.CRASHING`, without our code: `PyGILState_Ensure` reads a thread state that was freed."""
+    runs = [subprocess.run([sys.executable, "-c", ATTACHING_THREAD], timeout=60) for _ in range(30)]
+    assert any(run.returncode == -signal.SIGSEGV for run in runs)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 def test_forks_with_uses(script, group):
     """CAP-13, CAP-18: a child has all objects that were made before, releases them, and makes more."""

@@ -85,10 +85,10 @@ stop = p.remove_nomemory_in_rust if whose == "rust" else _testcapi.remove_mem_ho
 
 
 @pytest.mark.parametrize("whose", ["python", "rust"])
+@pytest.mark.usefixtures("memory_can_fail")
 def test_failing_memory_in_imports(script, whose):
     """Own faults 15: an import whose allocation fails, here or in Python, is a `MemoryError`; the tensor is released, or still
     belongs to the caller."""
-    pytest.importorskip("_testcapi")
     ended = script(
         failing(whose)
         + """
@@ -280,9 +280,9 @@ print(len(acts))
 
 @pytest.mark.parametrize("whose", ["python", "rust"])
 @pytest.mark.parametrize("fails", ["one", "all"])
+@pytest.mark.usefixtures("memory_can_fail")
 def test_failing_memory_in_refusals(script, whose, fails):
     """Own faults 9, 14: if an allocation fails during a refusal, in Rust or in Python, it is a `MemoryError`, and nothing is kept."""
-    pytest.importorskip("_testcapi")
     ended = script(
         REFUSALS
         + failing(whose)

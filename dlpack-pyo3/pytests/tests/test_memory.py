@@ -180,9 +180,9 @@ def test_pyo3_without_memory_for_the_name_of_a_class(script):
 
 @pytest.mark.parametrize("whose", ["python", "rust"])
 @pytest.mark.parametrize("fails", ["one", "all"])
+@pytest.mark.usefixtures("memory_can_fail")
 def test_operations_without_memory(script, whose, fails):
     """Own faults 9, 14: a MemoryError or the usual result; no panic, no crash, nothing kept."""
-    pytest.importorskip("_testcapi")
     ended = script(
         OPERATIONS
         + f"whose, fails = {whose!r}, {fails!r}"
