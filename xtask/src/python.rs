@@ -121,7 +121,8 @@ fn install(sh: &Shell, python: &Path, venv: &Venv, packages: &str) -> Result<()>
         return Ok(install.line(packages).run()?);
     }
     sh.cmd(python).line("-m venv").arg(&venv.0).run()?;
-    let pip = "-m pip install --quiet --disable-pip-version-check";
+    // Without a wheel for this Python, as NumPy 2.5 for 3.13t, the newest version would be compiled for half an hour.
+    let pip = "-m pip install --quiet --prefer-binary --disable-pip-version-check";
     Ok(venv.run(sh).line(pip).line(packages).run()?)
 }
 
