@@ -378,6 +378,13 @@ atexit.register(at_exit)
     assert ended.out.split() == ["used"]
 
 
+# `TestDaemonThreadsOf313t` shows it without our code.
+NO_DAEMON_THREADS = pytest.mark.skipif(
+    not capi.GIL and sys.version_info < (3, 14), reason="3.13t hangs if a daemon thread looks up a module during exit"
+)
+
+
+@NO_DAEMON_THREADS
 @pytest.mark.parametrize("code", ["sys.exit(3)", "os._exit(3)", "raise SystemExit(3)"])
 def test_ways_to_end_among_uses(script, group, code):
     """CAP-14: the exit status is the one that the program chose, while other threads use the library."""
@@ -421,6 +428,7 @@ def test_a_thread_drops_views_while_the_interpreter_ends(script, first, code):
         end_among_threads(script, KEPT_VIEWS + f"p.release_views_later({first}, 20)\n{code}")
 
 
+@NO_DAEMON_THREADS
 def test_daemon_threads_in_uses(script, group):
     """CAP-13, CAP-14: daemon threads use everything until the interpreter is gone."""
     for _ in range(ROUNDS):
@@ -451,12 +459,37 @@ time.sleep(0.05)
 """
 
 
-@pytest.mark.skipif(capi.GIL or sys.version_info >= (3, 14), reason="it is 3.13t that hangs")
-def test_daemon_threads_that_stop_all_others():
-    """The control of `uses.HANGING`, without our code. The interpreter of 3.13t does not exit."""
+LOOKING_UP_A_MODULE = """
+import sys, threading, time, types
+for number in range(2000):
+    sys.modules[f"m{number}"] = types.ModuleType(f"m{number}")
+sys.setswitchinterval(1e-5)
+def forever():
+    while True:
+        sys.modules.get("".join(["num", "py"]))
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.05)
+"""
+
+
+def run_until_it_hangs(code):
     with pytest.raises(subprocess.TimeoutExpired):
-        for _ in range(10):
-            subprocess.run([sys.executable, "-c", STOPPING_THREADS], timeout=10, check=True)
+        for _ in range(50):
+            subprocess.run([sys.executable, "-c", code], timeout=10, check=True)
+
+
+@pytest.mark.skipif(capi.GIL or sys.version_info >= (3, 14), reason="it is 3.13t that hangs")
+class TestDaemonThreadsOf313t:
+    """Controls without our code: the interpreter does not exit."""
+
+    def test_that_stop_all_others(self):
+        """The control of `uses.HANGING`."""
+        run_until_it_hangs(STOPPING_THREADS)
+
+    def test_that_look_up_a_module(self):
+        """The control of `NO_DAEMON_THREADS`."""
+        run_until_it_hangs(LOOKING_UP_A_MODULE)
 
 
 ATTACHING_THREAD = """

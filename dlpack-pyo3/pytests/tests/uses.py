@@ -32,7 +32,7 @@ GROUPS = {
 CRASHES = os.environ.get("DLPACK_OLDER_PYO3") == "0.28" or (capi.DEBUG_BUILD and sys.version_info < (3, 14))
 CRASHING = ("view, refused", "view, of one of two types") if CRASHES else ()
 # The import of a memoryview over a class's `__buffer__` calls `gc.get_referents`. Without the GIL that stops all threads, and
-# CPython 3.13t hangs if it happens during exit: `test_daemon_threads_that_stop_all_others` shows it without our code.
+# CPython 3.13t hangs if it happens during exit: `TestDaemonThreadsOf313t` shows it without our code.
 HANGING = () if capi.GIL else ("pickle, out of band", "pickle, of a class, out of band")
 REFUSALS = (AttributeError, BufferError, ImportError, IndexError, TypeError, ValueError)
 FLOATS = [0.0, 1.0, 2.0, 3.0]
