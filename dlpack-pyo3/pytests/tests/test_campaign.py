@@ -22,7 +22,7 @@ def missing(name):
     if name == "memory" and not importlib.util.find_spec("_testcapi"):
         return "nothing makes Python's allocator fail"
     if name == "memory" and capi.python_crashes_without_memory():
-        return "this Python crashes if there is no memory for the traceback of any exception"
+        return "this Python crashes if an allocation fails, also without us"
     if name == "panics" and not hasattr(p, "hooks"):
         return "the hooks need more than the stable ABI"
     if name in ("memory", "panics") and not hasattr(os, "fork"):

@@ -296,6 +296,8 @@ import dlpack_probe as p
 again = capi.Foreign()
 tensor = exchange.to_object(c.addressof(again.managed))
 assert type(tensor) is p.Tensor and tensor.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+del tensor
+assert again.deleted == 1
 """
 
 

@@ -136,6 +136,7 @@ def test_ours():
     assert type(result) is p.Tensor and result.shape == (2,)
 
 
+@pytest.mark.functions_keep
 def test_a_library_with_a_table():
     """XAP-16: the library's table creates the object over the same memory; also for a subclass that has its own `__dlpack__`."""
     library = Library()
@@ -340,6 +341,7 @@ class Hides(type):
         return cls.shown
 
 
+@pytest.mark.functions_keep
 @pytest.mark.parametrize("shown", [None, 3, (), (3, None), [object], KeyError, SystemExit])
 def test_a_class_that_hides_its_mro(numpy, shown):
     """ERR-06: a wrong MRO causes no panic. The build with the stable ABI reads the attribute."""
@@ -754,6 +756,7 @@ def test_a_gpu_is_read_on_the_stream_of_the_library(gpu, of_consumer):
         sim.reset(2)
 
 
+@pytest.mark.functions_keep
 def test_a_gpu_where_the_library_names_no_stream(gpu):
     """No stream means the default stream; for memory that the CPU reads, the function is not called."""
     for stream in [None, 0]:
