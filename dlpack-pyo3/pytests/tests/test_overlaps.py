@@ -121,8 +121,11 @@ def test_views_are_dropped_on_other_threads():
     def drop():
         # Calls on other threads are independent of this one.
         v.scale(a, 1.0)
-        while kept:
-            kept.pop()
+        while True:
+            try:
+                kept.pop()
+            except IndexError:
+                return
             v.axpy(1.0, a[:2], a[2:])
 
     threads = [threading.Thread(target=drop) for _ in range(4)]

@@ -6,9 +6,12 @@ import ctypes
 import gc
 import mmap
 import re
+import signal
+import subprocess
 import sys
 import threading
 
+import capi
 import dlpack_probe as p
 import pytest
 
@@ -252,6 +255,7 @@ def test_a_kept_view_locks_a_base_that_is_no_array():
     base.clear()
 
 
+@pytest.mark.skipif(not capi.GIL, reason="a thread that reads may see half of a change; soundness.md says so")
 def test_concurrent_changes_of_the_type_are_harmless():
     """An array of four records becomes one of bytes and back, while other threads read it."""
     array, stop = filled(TRADE, 4), threading.Event()
@@ -282,6 +286,35 @@ def test_concurrent_changes_of_the_type_are_harmless():
         thread.join()
         sys.setswitchinterval(interval)
     assert seen["read"] > 0
+
+
+HALF_OF_A_CHANGE = """
+import os, sys, threading
+import numpy as np
+record = np.dtype([("a", "f8"), ("b", "u8")])
+array = np.zeros(4, record)
+def change():
+    while True:
+        array.dtype = "u1"
+        array.dtype = record
+sys.setswitchinterval(1e-6)
+threading.Thread(target=change, daemon=True).start()
+while True:
+    try:
+        copied = array.copy()
+    except TypeError:
+        break
+    if (copied.dtype, copied.shape) not in ((record, (4,)), (np.dtype("u1"), (64,))):
+        break
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(capi.GIL, reason="with the GIL no thread sees half of a change")
+def test_concurrent_changes_of_the_type_harm_numpy():
+    """The control of the test above, without our code: NumPy copies the shape of one type with the other type."""
+    ended = subprocess.run([sys.executable, "-c", HALF_OF_A_CHANGE], timeout=60)
+    assert ended.returncode in (0, -signal.SIGSEGV, -signal.SIGABRT)
 
 
 def test_records_of_recarrays_and_scalars():
