@@ -520,7 +520,9 @@ fn the_owner_is_found_below_all_reexports() {
         // SAFETY: `into_legacy` returned the pointer, and this is its only use.
         Abi::Legacy => unsafe { Managed::from_legacy(tensor.into_legacy().unwrap()) }.unwrap(),
     };
-    for device in [Device::CPU, Device::cuda(0)] {
+    // The owner of a device tensor looks for a driver when it is dropped, and Miri loads no libraries.
+    let devices = [Device::CPU, Device::cuda(0)];
+    for device in devices.into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
         let mut foreign = Foreign::new(memory.as_mut_ptr(), U8, &[4]);
         foreign.device = device.into();
         // SAFETY: a valid tensor; `memory` outlives it, and no code reads it as memory of another device.
