@@ -297,6 +297,27 @@ def test_an_interrupt_is_not_replaced_by_an_error_about_strides(numpy):
         assert (arrived.value is error) == (type(error) is not TypeError)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt("own"), SystemExit(3), MemoryError("own"), RuntimeError("own")])
+def test_an_interrupt_while_a_setter_describes_the_refused_array(numpy, error):
+    """The array is imported again for the message. An error of that import is left out of the message; an interrupt is passed on."""
+    answers = [numpy.arange(2).__dlpack__]
+
+    class Producer:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **request):
+            if answers:
+                return answers.pop()(**request)
+            raise error
+
+    refused = TypeError if isinstance(error, RuntimeError) else type(error)
+    with pytest.raises(refused) as arrived:
+        p.Settings(2).state = Producer()
+    assert not answers
+    assert arrived.value is error or "`state` of `Settings` cannot be set: expected dtype float64" in str(arrived.value)
+
+
 def test_an_integer_without_comparison():
     """A large number is out of range, also if its class defines nothing but `__index__`."""
 
