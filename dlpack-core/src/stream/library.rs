@@ -61,6 +61,10 @@ pub(super) struct OpenLibrary {
 impl OpenLibrary {
     #[inline(never)]
     pub(super) fn open(search: &SearchPath) -> Result<Self, Error> {
+        if cfg!(miri) {
+            let (library, why) = (search.name, String::from("Miri calls no C code"));
+            return Err(Error::NoDriver { library, why });
+        }
         let named = std::env::var_os(search.variable);
         let by_name = named.is_none();
         let candidates = match named {
