@@ -8,6 +8,7 @@
     reason = "lends memory of a device that does not exist here"
 )]
 
+use std::any::Any;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
 
@@ -39,15 +40,15 @@ fn check_error(
     claim.check_export(name, &[kept(facts.to_vec())], true)
 }
 
-/// A static copy of the list. Its exposed address is kept, so that a leak check finds it.
-fn kept<T: Send>(list: Vec<T>) -> &'static [T] {
-    static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// A static copy of the list. A static has its address, so that a leak check finds it.
+fn kept<T: Send + Sync>(list: Vec<T>) -> &'static [T] {
+    static KEPT: Mutex<Vec<&(dyn Any + Send + Sync)>> = Mutex::new(Vec::new());
 
-    let list = list.leak();
+    let list: &Vec<T> = Box::leak(Box::new(list));
     let mut kept = KEPT
         .lock()
         .expect("no thread panics while it holds the lock");
-    kept.push(list.as_ptr().expose_provenance());
+    kept.push(list);
     list
 }
 

@@ -12,6 +12,7 @@
 //! tests are left out: they have no `unsafe` code, and Miri runs no unit tests of a crate of macros. `tests/drivers.rs` loads C
 //! libraries, and is empty here. Also left out, because Miri runs no C code, and is some hundred times slower than the CPU:
 //!   skip c_code_reads_our_structs    starts a C compiler
+//!   skip layouts_are_those_of_the_c_  likewise
 //!   skip header_is_also_cpp          starts a C++ compiler
 //!   skip a_file_is_mapped            maps a file
 //!   skip more_bools_than_memory_has  reads two million values
