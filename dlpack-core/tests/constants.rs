@@ -8,7 +8,7 @@
     reason = "lends memory of a device that does not exist here"
 )]
 
-use std::any::Any;
+use core::any::Any;
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
 
