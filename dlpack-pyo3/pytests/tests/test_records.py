@@ -302,7 +302,7 @@ threading.Thread(target=change, daemon=True).start()
 while True:
     try:
         copied = array.copy()
-    except TypeError:
+    except (TypeError, ValueError):
         break
     if (copied.dtype, copied.shape) not in ((record, (4,)), (np.dtype("u1"), (64,))):
         break
