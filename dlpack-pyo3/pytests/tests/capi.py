@@ -83,8 +83,7 @@ USED = {LEGACY.value: USED_LEGACY, VERSIONED.value: USED_VERSIONED}
 
 libc = c.CDLL("msvcrt" if sys.platform == "win32" else None)
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
-# A free-threaded Python 3.13 never frees a function, nor what it refers to.
-KEEPS_FUNCTIONS = not GIL and sys.version_info < (3, 14)
+FREE_THREADED_313 = not GIL and sys.version_info < (3, 14)
 DEBUG_BUILD = hasattr(sys, "gettotalrefcount")
 
 

@@ -379,9 +379,7 @@ atexit.register(at_exit)
 
 
 # `TestDaemonThreadsOf313t` shows it without our code.
-NO_DAEMON_THREADS = pytest.mark.skipif(
-    not capi.GIL and sys.version_info < (3, 14), reason="3.13t hangs if a daemon thread looks up a module during exit"
-)
+NO_DAEMON_THREADS = pytest.mark.skipif(capi.FREE_THREADED_313, reason="3.13t hangs if a daemon thread looks up a module during exit")
 
 
 @NO_DAEMON_THREADS
@@ -479,7 +477,7 @@ def run_until_it_hangs(code):
             subprocess.run([sys.executable, "-c", code], timeout=10, check=True)
 
 
-@pytest.mark.skipif(capi.GIL or sys.version_info >= (3, 14), reason="it is 3.13t that hangs")
+@pytest.mark.skipif(not capi.FREE_THREADED_313, reason="it is 3.13t that hangs")
 class TestDaemonThreadsOf313t:
     """Controls without our code: the interpreter does not exit."""
 
