@@ -11,6 +11,7 @@ import pickle
 import sys
 import threading
 import time
+from array import array as typed_array
 from itertools import repeat
 from types import SimpleNamespace
 from typing import Callable, NamedTuple
@@ -164,10 +165,48 @@ def call_ours(m, rank):
     return runs
 
 
+def call_jax(m, rank):
+    import jax
+
+    x = jax.numpy.ones(dims(rank), "f4")
+    return with_each(m, f"any_rank rank_{rank}", "f(x)", x) | through_numpy(m, "f(g(x))", rank, x)
+
+
+def call_torch(m, rank):
+    import torch
+
+    x = torch.ones(dims(rank))
+    return with_each(m, f"any_rank rank_{rank}", "f(x)", x) | through_numpy(m, "f(x.numpy())", rank, x)
+
+
+def call_buffer(m, nbytes):
+    """A call with an `array.array`. The other libraries import no buffers."""
+    x = typed_array("f", bytes(nbytes))
+    runs = with_each(m, "any_rank rank_1", "f(x)", x) | through_numpy(m, "f(g(x))", 1, x)
+    return {name: run for name, run in runs.items() if name in ("ours", "nanobind", "rust-numpy")}
+
+
+def through_numpy(m, body, rank, x):
+    """rust-numpy accepts only NumPy arrays."""
+    some = {name: module for name, module in m.all.items() if name == "rust-numpy"}
+    return {name: loop(body, None, f=getattr(module, f"rank_{rank}"), g=m.NumPy.asarray, x=x) for name, module in some.items()}
+
+
 def total(m, nbytes):
+    """A loop that adds the elements in their order. NumPy has none."""
     array = m.NumPy.ones(nbytes // 4, "f4")
     promised = {"ours, promised": loop("f(x)", None, f=m.ours.sum_of_slice, x=array)}
-    return with_each(m, "sum", "f(x)", array) | promised | {"NumPy": loop("x.sum()", None, x=array)}
+    return with_each(m, "sum", "f(x)", array) | promised
+
+
+def reduced(method):
+    """A reduction by several accumulators."""
+
+    def runs(m, nbytes):
+        x = m.NumPy.ones(nbytes // 4, "f4")
+        return with_each(m, f"reduce_{method}", "f(x)", x) | {"NumPy": loop(f"x.{method}()", None, x=x)}
+
+    return runs
 
 
 def copy_in(m, nbytes):
@@ -381,7 +420,12 @@ SWEEPS = {
     "call": Sweep("a call with a NumPy array", "rank", RANKS, call),
     "call-any": Sweep("a call with a NumPy array, of a function for any rank", "rank", RANKS, call_any),
     "call-ours": Sweep("a call with an exported object", "rank", RANKS, call_ours),
-    "sum": Sweep("a call that sums an array", "bytes", BYTES, total),
+    "call-jax": Sweep("a call with a JAX array", "rank", RANKS, call_jax),
+    "call-torch": Sweep("a call with a PyTorch tensor", "rank", RANKS, call_torch),
+    "call-buffer": Sweep("a call with an `array.array`", "bytes", BYTES, call_buffer),
+    "sum": Sweep("a call that adds the elements of an array, one after another", "bytes", BYTES, total),
+    "reduce-sum": Sweep("a call that adds them in any order: `array.sum()`", "bytes", BYTES, reduced("sum")),
+    "reduce-max": Sweep("a call that finds the largest: `array.max()`", "bytes", BYTES, reduced("max")),
     "copy-in": Sweep("a call that copies a matrix", "bytes", BYTES, copy_in),
     "copy-transposed": Sweep("a call that copies a transposed matrix", "bytes", BYTES, copy_transposed),
     "setter": Sweep("`obj.pixels = array`", "bytes", BYTES, setter),

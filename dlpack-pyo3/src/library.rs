@@ -4,6 +4,7 @@
 //! |---|---|
 //! | this file | detects imported libraries, and raises the error for one that is not installed |
 //! | `function` | the `from_dlpack` function of any library, by name |
+//! | `jax` | JAX's array class, detected once JAX is imported |
 //! | `lossy` | rejects arrays of which an import would lose something |
 //! | `numpy` | NumPy's C API: detected once NumPy is imported; creates arrays over tensors |
 //! | `origin` | the library of an array |
@@ -13,6 +14,7 @@
 #![expect(unsafe_code, reason = "calls C functions of CPython")]
 
 pub(crate) mod function;
+pub(crate) mod jax;
 pub(crate) mod lossy;
 pub(crate) mod numpy;
 pub(crate) mod origin;

@@ -304,6 +304,50 @@ def test_attributes_of_a_missing_library(library):
     assert foreigner.more.seen["floats"] == [2, 3]
 
 
+# -- arrays of JAX ------------------------------------------------------------------------------
+
+
+def test_an_array_of_jax_is_read_by_its_buffer(script):
+    """Without a call of `__dlpack__`, which remains for arrays whose buffer is refused, for requests, and for other classes."""
+    script("""
+import array, sys, types
+import dlpack_probe as p
+module = sys.modules["jaxlib._jax"] = types.ModuleType("jaxlib._jax")
+calls = []
+class Stand(array.array):
+    def __dlpack__(self, **named):
+        calls.append(named.get("copy"))
+        return p.libraries.vector([7, 8]).__dlpack__(**named)
+    def __dlpack_device__(self):
+        return (1, 0)
+class ArrayImpl(Stand):
+    pass
+class Derived(ArrayImpl):
+    pass
+module.ArrayImpl = ArrayImpl
+
+held = ArrayImpl("f", [1, 2])
+tensor = p.take(held)
+assert p.look(tensor)["floats"] == [1, 2] and tensor.data_ptr == held.buffer_info()[0] and not calls
+try:
+    held.append(3)
+except BufferError:
+    pass
+else:
+    raise AssertionError("the buffer is not held")
+del tensor
+held.append(3)
+assert p.look(p.take(held))["floats"] == [1, 2, 3] and not calls
+
+# No data type of DLPack.
+assert p.look(p.take(ArrayImpl("u", "ab")))["floats"] == [7, 8] and calls == [None]
+assert p.look(p.Tensor.from_dlpack(held, copy=True))["floats"] == [7, 8] and calls == [None, True]
+for other in (Stand, Derived):
+    assert p.look(p.take(other("f", [1, 2])))["floats"] == [7, 8]
+assert len(calls) == 4
+""")
+
+
 # -- real ones ----------------------------------------------------------------------------------
 
 
@@ -322,6 +366,8 @@ def test_jax_shares():
     array = r.jax(5)
     assert isinstance(array, jax.Array) and array.tolist() == [0, 1, 2, 3, 4]
     tensor = r.managed(array)
+    # By this name the import detects an array of JAX.
+    assert sys.modules["jaxlib._jax"].ArrayImpl is type(array)
     assert r.array(jax, [1]).tolist() == r.array("jax.numpy", [1]).tolist() == [1]
     assert tensor.data_ptr == array.unsafe_buffer_pointer()
 

@@ -94,8 +94,8 @@ mod bench_ours {
     #[pymodule_export]
     use super::takes::{
         any_rank, copy_f32, copy_f64, copy_u8, give, import_f32, import_f64, import_u8, largest,
-        largest_of_slice, rank_1, rank_1_mut, rank_2, rank_3, rank_4, ranks_1_mut, sum,
-        sum_of_slice,
+        largest_of_slice, rank_1, rank_1_mut, rank_2, rank_3, rank_4, ranks_1_mut, reduce_max,
+        reduce_sum, sum, sum_of_slice,
     };
     #[pymodule_export]
     use super::{

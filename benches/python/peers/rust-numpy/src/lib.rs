@@ -56,6 +56,17 @@ fn sum(array: PyReadonlyArray1<'_, f32>) -> PyResult<f32> {
     Ok(array.as_slice()?.iter().sum())
 }
 
+/// The sum in the order of ndarray, which is not that of the elements.
+#[pyfunction]
+fn reduce_sum(array: PyReadonlyArray1<'_, f32>) -> f32 {
+    array.as_array().sum()
+}
+
+#[pyfunction]
+fn reduce_max(array: PyReadonlyArray1<'_, f32>) -> f32 {
+    array.as_array().fold(f32::MIN, |most, &one| most.max(one))
+}
+
 #[pyfunction]
 fn largest(array: PyReadonlyArray2<'_, u8>) -> PyResult<Option<u8>> {
     Ok(array.as_slice()?.iter().copied().max())
@@ -148,6 +159,6 @@ mod peer_rust_numpy {
     #[pymodule_export]
     use super::{
         Held, Settable, any_rank, arrays, copy_f32, copy_f64, copy_u8, give, largest, rank_1,
-        rank_1_mut, rank_2, rank_3, rank_4, ranks, ranks_1_mut, same, sum,
+        rank_1_mut, rank_2, rank_3, rank_4, ranks, ranks_1_mut, reduce_max, reduce_sum, same, sum,
     };
 }

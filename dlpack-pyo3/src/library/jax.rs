@@ -1,0 +1,20 @@
+//! JAX: its array class, whose buffer is the same memory as its `__dlpack__`, which is a function in Python, in a fifth of the time.
+
+use pyo3::types::PyType;
+use pyo3::{intern, prelude::*, sync::PyOnceLock};
+
+use crate::library::module_class;
+
+/// Whether an object is an array of JAX, and not of a class that derives from it.
+///
+/// In a version of JAX that has the class in another module, this is `false`.
+pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
+    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+    let py = object.py();
+    let class = ARRAY.get(py).or_else(|| {
+        let class = module_class(intern!(py, "jaxlib._jax"), intern!(py, "ArrayImpl"))?;
+        Some(ARRAY.get_or_init(py, || class.unbind()))
+    });
+    class.is_some_and(|class| class.is(object.get_type()))
+}
