@@ -4,7 +4,9 @@
     reason = "calls code that is compiled for processors with AVX2"
 )]
 
-use crate::array::reduce::{reduce_elements, reduce_pairs};
+use core::hint::black_box;
+
+use crate::array::reduce::{LINES, Reduction, reduce_elements, reduce_pairs};
 use crate::array::{Array, Rank};
 use crate::element::Plain;
 
@@ -77,10 +79,22 @@ macro_rules! numbers {
                 let collect = |sums: [$few; $line]| {
                     sums.into_iter().fold(0 as $sum, |all, sum| add(all, sum as $sum))
                 };
+                let step_pair = |sums: &mut [$few; $line], a: &[Self; $line], b: &[Self; $line]| {
+                    step(sums, a);
+                    step(sums, b);
+                };
+                let how = Reduction {
+                    start: [0 as $few; $line],
+                    step,
+                    step_pair,
+                    most_lines: LINES,
+                    collect,
+                    zero: 0 as $sum,
+                    add,
+                    pad: 0 as $number,
+                };
                 // SAFETY: without `AVX` there is no condition.
-                unsafe {
-                    reduce_elements::<_, _, _, _, $line, false>(array, [0 as $few; $line], 0 as $number, step, collect, add)
-                }
+                unsafe { reduce_elements::<_, _, _, _, $line, false>(array, &how) }
             }
 
             fn min_of<L: Rank>(array: &Array<Self, L>) -> Self {
@@ -126,22 +140,42 @@ macro_rules! extreme {
                 let closer = |a: $number, b: $number| {
                     if b $closer a || $kind::is_nan!(b) { b } else { a }
                 };
-                let step = |(found, is_nan): &mut ([$number; $line], [$kind::Flag!($number); $line]), line: &[$number; $line]| {
+                // A comparison waits for the previous one with the same accumulator, but not for that of a pair.
+                let step_pair = |
+                    (found, is_nan): &mut ([$number; $line], [$kind::Flag!($number); $line]),
+                    a: &[$number; $line],
+                    b: &[$number; $line],
+                | {
                     for place in 0..$line {
-                        let value = line[place];
-                        found[place] = if value $closer found[place] { value } else { found[place] };
-                        is_nan[place] |= <$kind::Flag!($number)>::from($kind::is_nan!(value));
+                        let (a, b, so_far) = (a[place], b[place], found[place]);
+                        let value = if a $closer b { a } else { b };
+                        found[place] = if value $closer so_far { value } else { so_far };
+                        let any_nan = $kind::is_nan!(a) | $kind::is_nan!(b);
+                        // All bits, as in the result of a comparison of vectors.
+                        is_nan[place] |= <$kind::Flag!($number)>::from(any_nan).wrapping_neg();
                     }
                 };
-                let collect = |(found, is_nan): ([$number; $line], [$kind::Flag!($number); $line])| {
+                let step = |accumulators: &mut _, line: &[$number; $line]| step_pair(accumulators, line, line);
+                let collect = |accumulators: ([$number; $line], [$kind::Flag!($number); $line])| {
+                    // Without it the compiler permutes the lanes of the loop to suit the order of this fold.
+                    let (found, is_nan) = black_box(accumulators);
                     if is_nan.into_iter().any(|flag| flag != 0) {
                         return $kind::nan!($number);
                     }
-                    found.into_iter().fold($start, closer)
+                    found.into_iter().fold($start, |a, b| if b $closer a { b } else { a })
                 };
-                let start = ([$start; $line], [0; $line]);
+                let how = Reduction {
+                    start: ([$start; $line], [0; $line]),
+                    step,
+                    step_pair,
+                    most_lines: usize::MAX,
+                    collect,
+                    zero: $start,
+                    add: closer,
+                    pad: $start,
+                };
                 // SAFETY: same contract as this function's: with `AVX`, the processor has AVX.
-                unsafe { reduce_elements::<_, _, _, _, $line, AVX>($array, start, $start, step, collect, closer) }
+                unsafe { reduce_elements::<_, _, _, _, $line, AVX>($array, &how) }
             }
         }
     };

@@ -106,8 +106,8 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
     }
 }
 
-/// The number of lines after which accumulators are added up. The sum of this many bytes fits into 16 bits.
-const LINES: usize = 64;
+/// The number of lines after which sums are added up. The sum of this many bytes fits into 16 bits.
+pub(super) const LINES: usize = 64;
 
 /// The sum of the accumulators. The results of up to [`LINES`] steps are added to a small sum first, and that to the large sum,
 /// because adding a small number to a large one loses digits.
@@ -239,7 +239,27 @@ fn pad_line<T: Number, const N: usize>(values: &[T], pad: T) -> [T; N] {
     line
 }
 
-/// Reduces the elements of an array. The accumulators begin as `start`, and each step adds a line of `N` elements to them.
+/// How the elements of an array are reduced: `A` are the accumulators, and `S` is the result.
+pub(super) struct Reduction<T, A, S, Step, StepPair, Collect> {
+    /// The accumulators before the first step.
+    pub(super) start: A,
+    /// Adds a line of elements to the accumulators.
+    pub(super) step: Step,
+    /// Adds the lines of a pair to the accumulators.
+    pub(super) step_pair: StepPair,
+    /// The number of lines after which the accumulators are collected.
+    pub(super) most_lines: usize,
+    /// Reduces the accumulators to a result.
+    pub(super) collect: Collect,
+    /// The result for no elements.
+    pub(super) zero: S,
+    /// Adds two results.
+    pub(super) add: fn(S, S) -> S,
+    /// An element that changes no result.
+    pub(super) pad: T,
+}
+
+/// Reduces the elements of an array.
 ///
 /// # Safety
 ///
@@ -254,12 +274,21 @@ pub(super) unsafe fn reduce_elements<
     const AVX: bool,
 >(
     array: &Array<T, L>,
-    start: A,
-    pad: T,
-    step: impl Fn(&mut A, &[T; N]),
-    collect: impl Fn(A) -> S,
-    add: fn(S, S) -> S,
+    how: &Reduction<
+        T,
+        A,
+        S,
+        impl Fn(&mut A, &[T; N]),
+        impl Fn(&mut A, &[T; N], &[T; N]),
+        impl Fn(A) -> S,
+    >,
 ) -> S {
+    let Reduction {
+        step,
+        step_pair,
+        collect,
+        ..
+    } = how;
     const { assert!(N * size_of::<T>() == LINE) };
     let (shape, strides) = (array.shape.as_ref(), array.strides.as_ref());
     let order = MemoryOrder::new(shape, [strides]).filter(|_| !array.is_empty());
@@ -267,32 +296,37 @@ pub(super) unsafe fn reduce_elements<
         Some(order) => RemainingElements::in_memory_order(array, order, 0),
         None => RemainingElements::in_row_major_order(array),
     };
-    let mut total = Total::new(collect(start), add);
+    let mut total = Total::new(how.zero, how.add);
     let mut block = MaybeUninit::<ItemBuffer<T>>::uninit();
     while rest.offsets.remaining_items() > 0 {
         let lines = rest.next_lines::<T>();
         if let Some([0, lines]) = lines {
             let first = rest.skip_lines::<T>(lines);
-            for done in (0..lines).step_by(LINES) {
-                let mut accumulators = start;
-                for line in done..min(done + LINES, lines) {
+            for done in (0..lines).step_by(how.most_lines) {
+                let (mut accumulators, end) =
+                    (how.start, lines.min(done.saturating_add(how.most_lines)));
+                let load = |line| {
                     // SAFETY: `next_lines` found this aligned line of elements. With `AVX` the processor has AVX, by contract.
-                    let values: [T; N] =
-                        unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) };
-                    step(&mut accumulators, &values);
+                    unsafe { load_numbers::<T, N, AVX>(first.wrapping_add(line * LINE)) }
+                };
+                for line in (done + 1..end).step_by(2) {
+                    step_pair(&mut accumulators, &load(line - 1), &load(line));
+                }
+                if (end - done) % 2 == 1 {
+                    step(&mut accumulators, &load(end - 1));
                 }
                 total.push(collect(accumulators));
             }
             continue;
         }
         let most = lines.map_or(usize::MAX, |[front, _]| front);
-        let mut accumulators = start;
+        let mut accumulators = how.start;
         let (lines, few) = split_lines::<T, N>(rest.load_some(&mut block, most));
         for line in lines {
             step(&mut accumulators, line);
         }
         if !few.is_empty() {
-            step(&mut accumulators, &pad_line(few, pad));
+            step(&mut accumulators, &pad_line(few, how.pad));
         }
         total.push(collect(accumulators));
     }
