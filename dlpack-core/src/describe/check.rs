@@ -409,7 +409,7 @@ fn fill_hole(given: &Dims, elements: usize) -> Result<Dims, Error> {
 }
 
 /// Replaces each stride written `_` by the packed stride for the axis to its right; the last axis gets `unit`.
-fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
+pub(crate) fn fill_strides(given: &Dims, shape: &Dims, unit: i64) -> Result<Dims, Error> {
     let mut strides = given.clone().check_allocated()?;
     check_stride_count(&strides, shape)?;
     let mut packed = i128::from(unit);

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use crate::describe::check::fill_strides;
 use crate::element::{Axes, Plain};
 use crate::export::root::allocation_of;
 use crate::import::FromTensor;
 use crate::import::list::{FromInt, FromList, bad_field};
-use crate::layout::{Dims, extent};
+use crate::layout::{Dims, extent, shape::HOLE};
 use crate::loan::access::Access;
 use crate::tensor::view::{check_alignment, check_axis_size, count_elements};
 use crate::{
@@ -93,6 +94,11 @@ impl Import {
         usize::try_from(items).unwrap_or(0)
     }
 
+    fn bytes_per_element(&self) -> i64 {
+        let bits = self.tensor.view().dtype().itemsize_bits();
+        i64::try_from(bits * self.items_per_element() / 8).unwrap_or(i64::MAX)
+    }
+
     /// Whether the memory is contiguous in the order of the struct.
     fn is_packed(&self, view: &TensorRef<'_>) -> bool {
         let (shape, steps) = view.shape().split_at(self.leading_axes());
@@ -156,9 +162,7 @@ impl Import {
     }
 
     fn element_byte_strides(&self) -> Result<Dims, Error> {
-        let view = self.tensor.view();
-        let bytes = view.dtype().itemsize_bits() * self.items_per_element() / 8;
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let bytes = self.bytes_per_element();
         let mut strides = self.element_strides()?;
         for stride in strides.iter_mut() {
             *stride = stride.saturating_mul(bytes);
@@ -184,6 +188,40 @@ impl Import {
     /// Reads one stride, in bytes.
     pub fn byte_stride<I: FromInt>(&self, axis: usize) -> Result<I, Error> {
         I::from_int("the stride", self.element_byte_strides()?[axis])
+    }
+
+    /// Checks that the strides are those that the export of the struct computes from `given`, in elements: a list of the values
+    /// of its fields, and `None` for `_`. The stride of an axis of size 1 does not matter.
+    pub fn check_strides(&self, given: &[Option<i64>]) -> Result<(), Error> {
+        self.check_given_strides(given, &self.element_strides()?, 1)
+    }
+
+    /// [`check_strides`](Self::check_strides), in bytes.
+    pub fn check_byte_strides(&self, given: &[Option<i64>]) -> Result<(), Error> {
+        self.check_given_strides(
+            given,
+            &self.element_byte_strides()?,
+            self.bytes_per_element(),
+        )
+    }
+
+    fn check_given_strides(
+        &self,
+        given: &[Option<i64>],
+        strides: &Dims,
+        unit: i64,
+    ) -> Result<(), Error> {
+        let view = self.tensor.view();
+        let shape = Dims::from(&view.shape()[..self.leading_axes()]).check_allocated()?;
+        let mut expected = Dims::from(&**strides).check_allocated()?;
+        for (stride, given) in expected.iter_mut().zip(given) {
+            *stride = given.unwrap_or(HOLE);
+        }
+        let expected = fill_strides(&expected, &shape, unit)?;
+        if extent::address_same_items(&shape, strides, &expected) {
+            return Ok(());
+        }
+        Err(view.not_contiguous())
     }
 
     /// Reads the offset in elements, which is 0 after every import.

@@ -174,7 +174,15 @@ struct Solver<'a> {
     paths: &'a Paths<'a>,
     fields: &'a [Field<'a>],
     cx: &'a Ctxt,
-    solved: Vec<(&'a Field<'a>, TokenStream)>,
+    solved: Vec<Solved<'a>>,
+}
+
+/// A field whose value is found.
+struct Solved<'a> {
+    field: &'a Field<'a>,
+    value: TokenStream,
+    /// The value of a field that is a number, as an `i64`.
+    number: TokenStream,
 }
 
 impl<'a> Solver<'a> {
@@ -187,7 +195,7 @@ impl<'a> Solver<'a> {
             self.solve_shape(shape, &mut checks);
         }
         if let Some((role, strides)) = &tensor.strides {
-            self.solve_strides(*role, strides);
+            self.solve_strides(*role, strides, &mut checks);
         }
         let rest = [(Role::Dtype, &tensor.dtype), (Role::Device, &tensor.device)];
         let offset = tensor.offset.as_ref().map(|(role, slot)| (*role, slot));
@@ -210,12 +218,9 @@ impl<'a> Solver<'a> {
             .iter()
             .filter(|field| !core::ptr::eq(*field, data))
             .map(|field| {
-                let solved = self
-                    .solved
-                    .iter()
-                    .find(|(known, _)| core::ptr::eq(*known, field));
-                let value =
-                    solved.map_or_else(|| default(self.paths, field), |(_, value)| value.clone());
+                let solved = self.find_solved(field);
+                let value = solved
+                    .map_or_else(|| default(self.paths, field), |solved| solved.value.clone());
                 let member = &field.member;
                 quote!(#member: #value,)
             });
@@ -283,11 +288,7 @@ impl<'a> Solver<'a> {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
             if let Some(field) = self.find_field(tokens) {
-                if self
-                    .solved
-                    .iter()
-                    .any(|(known, _)| core::ptr::eq(*known, field))
-                {
+                if self.find_solved(field).is_some() {
                     // In `[n, n]`, the size of the second axis must equal that of the first.
                     let first = &self.first_axis(entries, tokens);
                     let first = quote!(#k::Import::axis_size::<_>(&#import, #first)?);
@@ -320,7 +321,7 @@ impl<'a> Solver<'a> {
         Literal::usize_unsuffixed(first.unwrap_or_default())
     }
 
-    fn solve_strides(&mut self, role: Role, strides: &'a Slot<'a>) {
+    fn solve_strides(&mut self, role: Role, strides: &'a Slot<'a>, checks: &mut TokenStream) {
         let (all, one) = match role {
             Role::ByteStrides => ("byte_strides", "byte_stride"),
             _ => ("strides", "stride"),
@@ -329,12 +330,36 @@ impl<'a> Solver<'a> {
             self.solve_slot(strides, all);
             return;
         };
+        let k = &self.paths.k;
+        let import = binding_ident("import", Span::call_site());
+        let mut given = Vec::new();
+        let mut all_read = true;
         for (axis, entry) in entries.iter().enumerate() {
-            let Entry::Expr(tokens) = entry else { continue };
-            match self.find_field(tokens) {
-                Some(field) => self.set(field, one, &[Literal::usize_unsuffixed(axis)]),
-                None => self.report_unsolvable(tokens, "use a field or `_`"),
+            let axis = Literal::usize_unsuffixed(axis);
+            let method = Ident::new(one, Span::call_site());
+            let mut value = quote!(#k::Some(#k::Import::#method(&#import, #axis)?));
+            match entry {
+                Entry::Hole(_) => {
+                    all_read = false;
+                    value = quote!(#k::None);
+                }
+                Entry::Expr(tokens) => match self.find_field(tokens) {
+                    Some(field) => match self.find_solved(field) {
+                        Some(Solved { number, .. }) => {
+                            all_read = false;
+                            value = quote!(#k::Some(#number));
+                        }
+                        None => self.set(field, one, &[axis]),
+                    },
+                    None => self.report_unsolvable(tokens, "use a field or `_`"),
+                },
             }
+            given.push(value);
+        }
+        if !all_read {
+            // The export computes a stride of `_`, and one that equals another field. The tensor must have the same.
+            let check = Ident::new(&format!("check_{all}"), Span::call_site());
+            checks.extend(quote!(#k::Import::#check(&#import, &[#(#given),*])?;));
         }
     }
 
@@ -361,7 +386,19 @@ impl<'a> Solver<'a> {
         let (k, import) = (self.paths.k(at), binding_ident("import", at));
         let method = Ident::new(method, at);
         let value = quote_spanned!(at=> #k::Import::#method::<#ty>(&#import #(, #arguments)*)?);
-        self.solved.push((field, value));
+        let number =
+            quote_spanned!(at=> #k::Import::#method::<#k::I64>(&#import #(, #arguments)*)?);
+        self.solved.push(Solved {
+            field,
+            value,
+            number,
+        });
+    }
+
+    fn find_solved(&self, field: &Field<'_>) -> Option<&Solved<'a>> {
+        self.solved
+            .iter()
+            .find(|solved| core::ptr::eq(solved.field, field))
     }
 
     fn report_unsolvable(&self, tokens: &TokenStream, instead: &str) {

@@ -361,7 +361,7 @@ snapshots! {
             label: String,
         }
     ";
-    from_list: FromDLPack, USUAL, "
+    from_list: FromDLPack, 52, "
         #[dlpack(shape = [height, self.width, 3, height], byte_strides = [linesize, _, _, _])]
         struct Frame { #[dlpack(data)] data: Vec<u8>, height: u32, width: u32, linesize: usize }
     ";

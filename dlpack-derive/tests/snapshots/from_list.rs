@@ -20,6 +20,17 @@ impl ::dlpack_core::FromDLPack for Frame {
             3,
             ::dlpack_core::__private::Import::axis_size::<_>(&__import, 0)?,
         )?;
+        ::dlpack_core::__private::Import::check_byte_strides(
+            &__import,
+            &[
+                ::dlpack_core::__private::Some(
+                    ::dlpack_core::__private::Import::byte_stride(&__import, 0)?,
+                ),
+                ::dlpack_core::__private::None,
+                ::dlpack_core::__private::None,
+                ::dlpack_core::__private::None,
+            ],
+        )?;
         ::dlpack_core::__private::Ok(Self {
             height: ::dlpack_core::__private::Import::axis_size::<u32>(&__import, 0)?,
             width: ::dlpack_core::__private::Import::axis_size::<u32>(&__import, 1)?,

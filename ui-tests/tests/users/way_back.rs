@@ -134,6 +134,126 @@ fn memory_is_adopted_strides_and_all() -> Result<(), Error> {
     Ok(())
 }
 
+/// The export computes the strides of `_`, so only a tensor with these strides can be adopted.
+#[test]
+fn strides_that_are_left_out_are_those_of_the_export() -> Result<(), Error> {
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [rows, columns], strides = [pitch, _])]
+    struct Rows {
+        #[dlpack(data)]
+        values: SharedBuffer<f32>,
+        rows: usize,
+        columns: usize,
+        pitch: usize,
+    }
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [height, width, 2], byte_strides = [line, _, _])]
+    struct Lines {
+        #[dlpack(data)]
+        values: SharedBuffer<f32>,
+        height: usize,
+        width: usize,
+        line: usize,
+    }
+
+    #[derive(DLPack)]
+    struct Strided {
+        #[dlpack(data)]
+        values: Vec<f32>,
+        #[dlpack(shape)]
+        shape: Vec<usize>,
+        #[dlpack(strides)]
+        strides: Vec<usize>,
+    }
+
+    let strided = |shape: &[usize], strides: &[usize]| {
+        let values = (0..shape.iter().product::<usize>()).map(|value| value as f32);
+        Strided {
+            values: values.collect(),
+            shape: shape.into(),
+            strides: strides.into(),
+        }
+    };
+    let refused = |error: &Error| matches!(error, Error::NotContiguous { .. });
+    for (shape, strides, fits) in [
+        ([2, 3], [3, 1], true),
+        ([2, 3], [1, 2], false),
+        ([1, 3], [1, 1], true),
+        ([3, 1], [1, 7], true),
+        ([0, 3], [5, 2], true),
+    ] {
+        let tensor = strided(&shape, &strides).into_dlpack()?;
+        let numbers = tensor.view().to_vec::<f32>()?;
+        match Rows::from_dlpack(tensor) {
+            Ok(rows) => {
+                assert!(fits, "{shape:?} {strides:?}");
+                assert_eq!((rows.rows, rows.columns), (shape[0], shape[1]));
+                assert_eq!(rows.into_dlpack()?.view().to_vec::<f32>()?, numbers);
+            }
+            Err(error) => assert!(!fits && refused(&error), "{shape:?} {strides:?} {error}"),
+        }
+    }
+    for (strides, fits) in [([6, 2, 1], true), ([3, 1, 6], false), ([2, 4, 1], false)] {
+        let tensor = strided(&[2, 3, 2], &strides).into_dlpack()?;
+        let numbers = tensor.view().to_vec::<f32>()?;
+        match Lines::from_dlpack(tensor) {
+            Ok(lines) => {
+                assert!(fits, "{strides:?}");
+                assert_eq!((lines.height, lines.width, lines.line), (2, 3, 24));
+                assert_eq!(lines.into_dlpack()?.view().to_vec::<f32>()?, numbers);
+            }
+            Err(error) => assert!(!fits && refused(&error), "{strides:?} {error}"),
+        }
+    }
+    Ok(())
+}
+
+/// A stride can be a field that is also a size or another stride; the tensor must then have the same value for both.
+#[test]
+fn a_stride_that_equals_another_field_has_to_agree() -> Result<(), Error> {
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [rows, columns], strides = [columns, step])]
+    struct Sized {
+        #[dlpack(data)]
+        values: SharedBuffer<f32>,
+        rows: usize,
+        columns: usize,
+        step: usize,
+    }
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [rows, columns], strides = [step, step])]
+    struct Equal {
+        #[dlpack(data)]
+        values: SharedBuffer<f32>,
+        rows: usize,
+        columns: usize,
+        step: usize,
+    }
+
+    let values = || SharedBuffer::from(vec![0.0_f32, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let columns = |rows, columns, step| Sized {
+        values: values(),
+        rows,
+        columns,
+        step,
+    };
+    assert_eq!(Sized::from_dlpack(columns(2, 3, 1).into_dlpack()?)?.step, 1);
+
+    #[derive(DLPack)]
+    #[dlpack(shape = [2, 3], strides = [1, 2])]
+    struct ColumnMajor(Vec<f32>);
+    let column_major = || ColumnMajor(vec![0.0, 3.0, 1.0, 4.0, 2.0, 5.0]).into_dlpack();
+    let error = Sized::from_dlpack(column_major()?).unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
+    let error = Equal::from_dlpack(column_major()?).unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
+    let one = Equal::from_dlpack([[1.0_f32], [2.0]].into_dlpack()?)?;
+    assert_eq!(one.into_dlpack()?.view().to_vec::<f32>()?, [1.0, 2.0]);
+    Ok(())
+}
+
 /// The bytes between the items may belong to another owner.
 #[test]
 fn gaps_are_not_adopted() -> Result<(), Error> {
