@@ -130,7 +130,8 @@ views! {
 /// ```
 ///
 /// Accepts any [`DLPack`] value: a `Vec`, an `ndarray::Array`, a struct with the derive, a [`Managed`](crate::Managed). The
-/// array is writable if no other code has the memory, or if other code may write to it too. Types that NumPy lacks, such as
+/// array is writable if no other code has the memory, or if other code may write to it too; an array of `bool` is so only over a
+/// [`SharedBuffer`](dlpack_core::SharedBuffer). Types that NumPy lacks, such as
 /// `bf16`, are those of `ml_dtypes`.
 ///
 /// Raises `BufferError` for an invalid description or a type that NumPy lacks, such as `u128`, `TypeError` for memory of a GPU,

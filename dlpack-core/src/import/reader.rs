@@ -11,9 +11,7 @@ use crate::import::list::{FromInt, FromList, bad_field};
 use crate::layout::{Dims, extent, shape::HOLE};
 use crate::loan::access::Access;
 use crate::tensor::view::{check_alignment, check_axis_size, count_elements};
-use crate::{
-    DataType, Descriptor, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef,
-};
+use crate::{Descriptor, Device, Element, Error, Managed, Order, SharedBuffer, TensorRef};
 
 /// A tensor that is being imported into the fields of a struct. A method fails if its value does not fit the field's type.
 #[doc(hidden)]
@@ -240,12 +238,6 @@ impl Import {
         // host can read (`check_type`), is lent as host memory by its buffer.
         let device = Device::CPU;
         D::try_from(device).map_err(|_| bad_field::<D>("the device", device))
-    }
-
-    /// Reads the dtype.
-    pub fn dtype<D: TryFrom<DataType>>(&self) -> Result<D, Error> {
-        let dtype = self.tensor.view().dtype();
-        D::try_from(dtype).map_err(|_| bad_field::<D>("the data type", dtype))
     }
 
     /// Checks that the tensor has this number of elements.

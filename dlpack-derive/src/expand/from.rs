@@ -66,9 +66,14 @@ pub(crate) fn expand_from_dlpack(
 fn reject_one_way_keys(claims: &Claims<'_>, cx: &Ctxt) {
     for claim in claims.iter() {
         let one_way = match claim.role {
-            Role::Via | Role::Unsafe | Role::Tensor | Role::Columns | Role::Stream | Role::Elem => {
-                true
-            }
+            // `Elem` and `Dtype`: the tensor's items are not the elements of the field.
+            Role::Via
+            | Role::Unsafe
+            | Role::Tensor
+            | Role::Columns
+            | Role::Stream
+            | Role::Elem
+            | Role::Dtype => true,
             Role::Data => claim.field.is_none(),
             Role::Order => !matches!(claim.value, Value::Text(_)),
             _ => false,
@@ -197,13 +202,11 @@ impl<'a> Solver<'a> {
         if let Some((role, strides)) = &tensor.strides {
             self.solve_strides(*role, strides, &mut checks);
         }
-        let rest = [(Role::Dtype, &tensor.dtype), (Role::Device, &tensor.device)];
-        let offset = tensor.offset.as_ref().map(|(role, slot)| (*role, slot));
-        let slots = rest
-            .into_iter()
-            .filter_map(|(role, slot)| Some((role, slot.as_ref()?)));
-        for (role, slot) in offset.into_iter().chain(slots) {
-            self.solve_slot(slot, role.name());
+        if let Some((role, offset)) = &tensor.offset {
+            self.solve_slot(offset, role.name());
+        }
+        if let Some(device) = &tensor.device {
+            self.solve_slot(device, Role::Device.name());
         }
         self.cx.check()?;
         let k = &self.paths.k;

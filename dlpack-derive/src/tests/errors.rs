@@ -1229,11 +1229,6 @@ fn the_way_back_is_only_what_can_be_solved() {
             "n + 1",
             "use a field",
         ),
-        (
-            "#[dlpack(dtype = DataType::F32)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
-            "DataType::F32",
-            "use a field",
-        ),
     ] {
         let unsolvable =
             format!("`FromDLPack` cannot solve this for the fields it needs: {instead}");
@@ -1252,6 +1247,14 @@ fn the_way_back_is_only_what_can_be_solved() {
         ("struct S { #[dlpack(data, tensor)] a: Vec<f32> }", "tensor"),
         ("struct S { #[dlpack(columns)] a: Vec<R> }", "columns"),
         ("#[dlpack(elem = bool)] struct S(Vec<u8>);", "elem"),
+        (
+            "#[dlpack(dtype = DataType::F32)] struct S(Vec<u8>);",
+            "dtype",
+        ),
+        (
+            "struct S { #[dlpack(data)] a: Vec<u8>, #[dlpack(dtype)] t: DataType }",
+            "dtype",
+        ),
         (
             "struct S { #[dlpack(data)] a: Gpu, #[dlpack(stream)] s: Stream }",
             "stream",

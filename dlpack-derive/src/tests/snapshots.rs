@@ -354,7 +354,6 @@ snapshots! {
         struct Image {
             #[dlpack(data)] pixels: Vec<f32>,
             #[dlpack(shape)] dims: [usize; 3],
-            #[dlpack(dtype)] kind: DataType,
             #[dlpack(device)] device: Device,
             #[dlpack(strides)] strides: Vec<i64>,
             #[dlpack(byte_offset)] start: usize,

@@ -1,7 +1,6 @@
 // struct Image {
 //     #[dlpack(data)] pixels: Vec<f32>,
 //     #[dlpack(shape)] dims: [usize; 3],
-//     #[dlpack(dtype)] kind: DataType,
 //     #[dlpack(device)] device: Device,
 //     #[dlpack(strides)] strides: Vec<i64>,
 //     #[dlpack(byte_offset)] start: usize,
@@ -18,7 +17,6 @@ impl ::dlpack_core::FromDLPack for Image {
         let __import = ::dlpack_core::__private::Import::new::<Vec<f32>>(__tensor)?;
         ::dlpack_core::__private::Ok(Self {
             dims: ::dlpack_core::__private::Import::shape::<[usize; 3]>(&__import)?,
-            kind: ::dlpack_core::__private::Import::dtype::<DataType>(&__import)?,
             device: ::dlpack_core::__private::Import::device::<Device>(&__import)?,
             strides: ::dlpack_core::__private::Import::strides::<Vec<i64>>(&__import)?,
             start: ::dlpack_core::__private::Import::byte_offset::<usize>(&__import)?,
