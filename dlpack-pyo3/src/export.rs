@@ -22,21 +22,23 @@ pub(crate) mod method;
 mod set_once;
 
 use dlpack_core::Managed;
-use dlpack_core::binding::share_root;
+use dlpack_core::binding::{share_allocation, share_root};
 use pyo3::prelude::*;
 
 use crate::error::OrRaise;
 use crate::keepalive::borrow_contents;
 use crate::vtable::Exports;
 
-/// A tensor over an object's data that owns the memory but not the object; `None` if the memory cannot be owned separately, or
-/// if the object cannot be described (an export then reports the error).
-pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<Managed>> {
+/// A tensor over an object's data that owns the memory but not the object, and whether Rust code may write to the memory; `None` if
+/// the memory cannot be owned separately, or if the object cannot be described (an export then reports the error).
+pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<(Managed, bool)>> {
     let py = object.py();
     // SAFETY: `_guard` outlives `value` and all that is described.
     let (value, _guard) = unsafe { borrow_contents(object) }.or_fetch(py)?;
     let Ok(mut described) = value.describe() else {
         return Ok(None);
     };
-    share_root(&mut described, None).transpose().or_fetch(py)
+    let is_writable = share_allocation(&described).is_some_and(|memory| memory.is_writable());
+    let tensor = share_root(&mut described, None).transpose().or_fetch(py)?;
+    Ok(tensor.map(|tensor| (tensor, is_writable)))
 }

@@ -154,7 +154,7 @@
 //! | `copy.copy`, `copy.deepcopy` | a copy |
 //!
 //! Strided tensors become C-contiguous, device memory is copied to the host, and read-only tensors stay read-only; a `copy` is
-//! writable.
+//! writable. A class with `readonly` over a `SharedBuffer`, to which Rust code writes, is always copied.
 //!
 //! # Attributes that are set
 //!

@@ -20,6 +20,14 @@ use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::Sha
 #[derive(Debug)]
 pub struct AllocationHandle(pub(super) SharedAllocation);
 
+impl AllocationHandle {
+    /// Whether Rust code may write to the memory, also if the exports of its type are read-only.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        !self.0.access().is_read_only()
+    }
+}
+
 /// The shared allocation that a described tensor lies in, if there is one and it contains every item.
 #[inline]
 pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a SharedAllocation> {

@@ -80,7 +80,9 @@ mod dlpack_probe {
     #[pymodule_export]
     use crate::libraries::libraries;
     #[pymodule_export]
-    use crate::life::{Canvas, Measured, Picture, Plate, Settings, homeless};
+    use crate::life::{
+        Canvas, ColumnMajor, Gauge, Measure, Measured, Picture, Plate, Settings, homeless,
+    };
     #[pymodule_export]
     use crate::like::like;
     #[pymodule_export]

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     state: SharedBuffer<f64>,
     #[dlpack(tensor(set, shape = [2, _], order = "F"))]
     matrix: Vec<i32>,
+    #[dlpack(tensor(set, shape = [2, _], order = "F"))]
+    kept_matrix: SharedBuffer<f64>,
     #[dlpack(tensor)]
     fixed: Vec<u8>,
     rows: usize,
@@ -39,6 +41,7 @@ impl Settings {
             weights: None,
             state: SharedBuffer::zeroed(rows)?,
             matrix: vec![0, 1, 2, 3],
+            kept_matrix: SharedBuffer::zeroed(4)?,
             fixed: vec![0],
             rows,
             _alive: Alive::new(),
@@ -154,6 +157,61 @@ impl Plate {
         Ok(Self { pixels, _alive })
     }
 }
+
+/// Is pickled as a tensor in Fortran order, in memory that it adopts.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+#[dlpack(order = "F")]
+pub(crate) struct ColumnMajor {
+    #[dlpack(data)]
+    numbers: SharedBuffer<f64>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl ColumnMajor {
+    #[new]
+    fn new(numbers: Vec<f64>, dims: [usize; 2]) -> Self {
+        let numbers = numbers.into();
+        Self { numbers, dims }
+    }
+}
+
+/// Python cannot write its memory, but Rust does.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) struct Gauge {
+    #[dlpack(data, owner, readonly)]
+    numbers: SharedBuffer<f64>,
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Gauge {
+    #[new]
+    fn new(numbers: Vec<f64>) -> Self {
+        let numbers = numbers.into();
+        Self { numbers }
+    }
+
+    fn set(&self, index: usize, number: f64) {
+        self.numbers.set(index, number);
+    }
+}
+
+/// An enum: each object belongs to a class that PyO3 derives from this one.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) enum Measure {
+    Whole { numbers: Vec<i64> },
+    Real { numbers: Vec<f64> },
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Measure {}
 
 /// A class that its module does not export.
 #[pyclass(module = "dlpack_probe")]

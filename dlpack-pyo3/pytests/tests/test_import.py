@@ -1025,3 +1025,11 @@ def test_a_setter_that_needs_a_contiguous_array():
         settings.state = np.zeros(7)[::2]
     settings.state = np.ascontiguousarray(np.arange(7.0)[::2])
     assert np.asarray(settings.state).tolist() == [0.0, 2.0, 4.0, 6.0]
+    # What the message says is what helps.
+    for array in (np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(2, 6)[:, ::2]):
+        with pytest.raises(ValueError, match=r"array of float64 of shape \(2, 3\): it is not (.*), with strides .*; pass") as refused:
+            settings.kept_matrix = array
+        if array.flags.c_contiguous:
+            assert str(refused.value).endswith("it is not in Fortran order, with strides (3, 1); pass numpy.asfortranarray(x)")
+        settings.kept_matrix = np.asfortranarray(array)
+        assert np.asarray(settings.kept_matrix).tolist() == array.tolist()

@@ -401,6 +401,31 @@ class TestClasses:
         assert numpy.from_dlpack(one).tolist() == [0, 9, 0, 0]
         assert p.Canvas.__module__ == "dlpack_probe", "the class names no module"
 
+    @TWO_TO_FIVE
+    def test_columns(self, numpy, protocol):
+        """The pickle has the bytes in C order; the class adopts memory in Fortran order only."""
+        one = p.ColumnMajor([0, 3, 1, 4, 2, 5], [2, 3])
+        for back in (pickle.loads(pickle.dumps(one, protocol)), copy.copy(one)):
+            array = numpy.from_dlpack(back)
+            assert type(back) is p.ColumnMajor and array.tolist() == [[0, 1, 2], [3, 4, 5]] and array.strides == (8, 16)
+
+    @TWO_TO_FIVE
+    def test_rust_writes_to_a_copy_that_python_cannot_write(self, numpy, protocol):
+        one, buffers = p.Gauge([1, 2]), []
+        data = pickle.dumps(one, protocol, buffer_callback=buffers.append if protocol == 5 else None)
+        for back in (pickle.loads(data, buffers=buffers), copy.copy(one)):
+            back.set(0, 7)
+            array = numpy.from_dlpack(back)
+            assert array.tolist() == [7, 2] and not array.flags.writeable
+        assert numpy.from_dlpack(one).tolist() == [1, 2]
+
+    @TWO_TO_FIVE
+    def test_the_variants_of_an_enum(self, numpy, protocol):
+        for made, numbers in [(p.Measure.Whole([1, 2]), [1, 2]), (p.Measure.Real([0.5]), [0.5])]:
+            assert type(made) is not p.Measure
+            for back in (pickle.loads(pickle.dumps(made, protocol)), copy.deepcopy(made)):
+                assert type(back) is type(made) and back.numbers == numbers
+
     def test_a_subclass_pickles_as_itself(self):
         class Derived(p.Picture):
             pass

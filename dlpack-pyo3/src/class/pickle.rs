@@ -5,12 +5,13 @@
 //! ```
 //!
 //! With protocol 5 the bytes are a `PickleBuffer` over the memory itself: nothing is copied with a `buffer_callback`, and
-//! without one pickle copies the bytes once. A read-only tensor is restored read-only. A strided tensor is copied to C order
-//! first, and device memory is copied to the host.
+//! without one pickle copies the bytes once. A read-only tensor is restored read-only, unless it is so by the key `readonly`. A
+//! strided tensor is copied to C order first, and device memory is copied to the host.
 
 use core::fmt;
 
-use dlpack_core::{DataType, Device, Error, FromDLPack, Managed, binding::reinterpret_bytes};
+use dlpack_core::binding::reinterpret_bytes;
+use dlpack_core::{DLPack as _, DataType, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::types::{
     PyByteArray, PyBytes, PyDict, PyMemoryView, PyModule, PyString, PyTuple, PyType,
 };
@@ -44,8 +45,8 @@ pub fn reduce<'py, T: Pickles>(
     let class = T::type_object(object.py());
     let restore = intern!(object.py(), "__dlpack_restore__");
     let take = || match root_tensor(object)? {
-        Some(tensor) => Ok(tensor),
-        None => from_dlpack(object.as_any()),
+        Some(found) => Ok(found),
+        None => Ok((from_dlpack(object.as_any())?, false)),
     };
     reduce_object(object.as_any(), take, &class, restore, protocol)
 }
@@ -58,7 +59,25 @@ pub(super) fn restore_object<T: Pickles>(
     dtype: Numbers,
     shape: &Bound<'_, PyAny>,
 ) -> PyResult<T> {
-    T::from_dlpack(tensor_of(bytes, dtype, shape)?).or_fetch(bytes.py())
+    let restored = match T::from_dlpack(tensor_of(bytes, dtype, shape)?) {
+        // A class with `order = "F"` adopts memory in that order only.
+        Err(Error::NotContiguous { .. }) => {
+            copy_to_column_major(tensor_of(bytes, dtype, shape)?).and_then(T::from_dlpack)
+        }
+        restored => restored,
+    };
+    restored.or_fetch(bytes.py())
+}
+
+/// A copy in Fortran order.
+fn copy_to_column_major(tensor: Managed) -> Result<Managed, Error> {
+    let axes: Vec<_> = (0..tensor.view().shape().len()).rev().collect();
+    let mut request = ExportRequest::versioned();
+    request.copy = Some(true);
+    tensor
+        .permute(&axes)?
+        .into_dlpack_with(&request)?
+        .permute(&axes)
 }
 
 /// The result of `__reduce_ex__` for a [`Tensor`].
@@ -67,22 +86,23 @@ pub(super) fn reduce_tensor<'py>(
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let restore = intern!(tensor.py(), "_restore");
-    let take = || from_dlpack(tensor.as_any());
+    let take = || Ok((from_dlpack(tensor.as_any())?, false));
     reduce_object(tensor.as_any(), take, &tensor.get_type(), restore, protocol)
 }
 
 /// The code, bits and lanes of a data type, and whether sub-byte values are padded to a byte each.
 pub(crate) type Numbers = (u8, u8, u16, bool);
 
+/// `take` returns the tensor, and whether Rust code may write to its memory.
 fn reduce_object<'py>(
     object: &Bound<'py, PyAny>,
-    take: impl FnOnce() -> PyResult<Managed>,
+    take: impl FnOnce() -> PyResult<(Managed, bool)>,
     class: &Bound<'py, PyType>,
     restore: &Bound<'py, PyString>,
     protocol: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
-    if !object.get_type().is(class) {
+    if !object.get_type().is(class) && !is_variant(&object.get_type(), class)? {
         let (derived, base) = (object.get_type().qualname()?, class.qualname()?);
         return Err(pickling_error(
             py,
@@ -92,7 +112,8 @@ fn reduce_object<'py>(
         ));
     }
     set_module(class)?;
-    let tensor = Tensor::new(take()?);
+    let (tensor, rust_writes) = take()?;
+    let tensor = Tensor::new(tensor);
     let read_only = tensor.is_read_only()?;
     let packed = copy_to_c_order(py, tensor)?;
     let view = packed.view();
@@ -109,6 +130,9 @@ fn reduce_object<'py>(
         false => bytes.into_any(),
     };
     let bytes = match (protocol, read_only) {
+        // With the key `readonly`, only Python must not write to the memory. Its bytes are copied, so that Rust code can write to
+        // those of the restored object.
+        (_, true) if rust_writes => values::call_one(&py.get_type::<PyByteArray>(), bytes)?,
         (5.., _) => pickle_buffer_of(&bytes)?,
         (_, true) => values::call_one(&py.get_type::<PyBytes>(), bytes)?,
         (_, false) => values::call_one(&py.get_type::<PyByteArray>(), bytes)?,
@@ -117,6 +141,18 @@ fn reduce_object<'py>(
     let values = values::new_tuple(py, values)?;
     let made = values::new_tuple(py, [class.getattr(restore), Ok(values.into_any())])?;
     Ok(made.into_any())
+}
+
+/// Whether a class is that of a variant of an enum, which PyO3 derives from the class of the enum, and stores as its attribute.
+fn is_variant(found: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let attributes = class.getattr(intern!(class.py(), "__dict__"))?;
+    let values = attributes.call_method0(intern!(class.py(), "values"))?;
+    for value in values.try_iter()? {
+        if value?.is(found) {
+            return found.is_subclass(class);
+        }
+    }
+    Ok(false)
 }
 
 /// The tensor in host memory and in C order; a copy if it is not.

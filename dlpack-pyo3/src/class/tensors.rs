@@ -329,9 +329,17 @@ impl Attribute<'_> {
                 fail!(py, PyTypeError: "`{name}` of `{class}` cannot be set{found}: {error}")
             }
             // The methods that the text of the error names are those of Rust.
-            Error::NotContiguous { strides, .. } => fail!(py, PyValueError:
-                "`{name}` of `{class}` cannot be set{found}: it is not contiguous, with strides {}; pass numpy.ascontiguousarray(x)",
-                DisplayTuple(strides)),
+            Error::NotContiguous { strides, .. } => {
+                let is_c_order = tensor.is_some_and(|tensor| tensor.view().is_contiguous());
+                let (order, function) = if is_c_order {
+                    ("in Fortran order", "asfortranarray")
+                } else {
+                    ("contiguous", "ascontiguousarray")
+                };
+                fail!(py, PyValueError:
+                    "`{name}` of `{class}` cannot be set{found}: it is not {order}, with strides {}; pass numpy.{function}(x)",
+                    DisplayTuple(strides))
+            }
             _ => fail!(py, PyValueError: "`{name}` of `{class}` cannot be set{found}: {error}"),
         }
     }
