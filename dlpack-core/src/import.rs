@@ -135,11 +135,10 @@ pub trait FromTensor: Sized + sealed::Sealed {
         false
     }
 
-    /// Whether dtype and trailing axes are those of the element type. The default accepts every rank above that.
+    /// Whether dtype and trailing axes are those of the element type. The default accepts every rank, as the import does.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
         tensor.dtype() == Self::Element::DTYPE
-            && tensor.shape().len() > Self::Element::TRAILING.len()
             && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
     }
 }

@@ -120,13 +120,16 @@ fn skip_loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt
     }
 }
 
-/// Whether the tokens up to a comma are a single name or number that is neither a key of the site nor similar to one.
+/// Whether the tokens up to a comma are a single name or number, and no key that needs no value at this site, nor similar to one.
 fn is_loose(tokens: &TokenStream, site: Site) -> bool {
     match expr::single_token(tokens) {
         Some(TokenTree::Literal(literal)) => !literal.to_string().contains('"'),
         Some(TokenTree::Ident(word)) => {
             let word = word.to_string();
-            Role::named(&word).is_none() && site.nearest_key(&word).is_none()
+            let is_flag =
+                |role: Role| matches!(role.form(site), Some(Form::Flag | Form::FlagOrList(_)));
+            let keys = [Role::named(&word), site.nearest_key(&word)];
+            !keys.into_iter().flatten().any(is_flag)
         }
         _ => false,
     }

@@ -375,6 +375,17 @@ fn keys_have_their_forms() {
                 "`shape` takes one list: write `shape = [h, w, 3]`",
                 "w",
             ),
+            // Keys of other places, and words similar to keys that need a value, are names here.
+            (
+                "#[dlpack(shape = rows, columns)] struct S { #[dlpack(data)] a: Vec<f32>, rows: usize, columns: usize }",
+                "`shape` takes one list: write `shape = [rows, columns]`",
+                "columns",
+            ),
+            (
+                "#[dlpack(shape = batch, items, len)] struct S(Vec<f32>);",
+                "`shape` takes one list: write `shape = [batch, items, len]`",
+                "items",
+            ),
             (
                 "#[dlpack(byte_strides = 12, 4)] struct S(Vec<f32>);",
                 "`byte_strides` takes one list: write `byte_strides = [12, 4]`",

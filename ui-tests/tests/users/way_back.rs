@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dlpack_core::{
-    DLPack, DataType, Device, Element, Error, FromDLPack, SharedBuffer, assert_exports,
+    DLPack, DataType, Device, Element, Error, FromDLPack, Managed, SharedBuffer, assert_exports,
 };
 
 #[derive(DLPack, FromDLPack, PartialEq, Debug)]
@@ -318,6 +318,49 @@ fn types_are_read_back() -> Result<(), Error> {
             ..
         })
     ));
+    Ok(())
+}
+
+/// An array without axes is a number, and fits what imports it: a list, and a struct with any number of axes.
+#[test]
+fn a_variant_accepts_an_array_without_axes() -> Result<(), Error> {
+    #[derive(DLPack, FromDLPack, Debug)]
+    struct Pixels<T: Element> {
+        #[dlpack(data)]
+        values: Vec<T>,
+        #[dlpack(shape)]
+        shape: Vec<usize>,
+    }
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [])]
+    struct Number {
+        #[dlpack(data)]
+        value: [i32; 1],
+    }
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    enum Any {
+        Float(Pixels<f32>),
+        Number(Number),
+        Bytes(Vec<u8>),
+    }
+
+    let numbers = |value: u8| -> Result<[Managed; 3], Error> {
+        Ok([
+            [f32::from(value)].into_dlpack()?.reshape(&[])?,
+            [i32::from(value)].into_dlpack()?.reshape(&[])?,
+            [value].into_dlpack()?.reshape(&[])?,
+        ])
+    };
+    let [float, number, byte] = numbers(7)?;
+    assert!(
+        matches!(Any::from_dlpack(float)?, Any::Float(it) if it.values == [7.0] && it.shape.is_empty())
+    );
+    assert!(matches!(Any::from_dlpack(number)?, Any::Number(it) if it.value == [7]));
+    assert!(matches!(Any::from_dlpack(byte)?, Any::Bytes(it) if it == [7]));
+    let list = Any::from_dlpack([1_i32, 2].into_dlpack()?).unwrap_err();
+    assert!(matches!(list, Error::NoVariant { .. }), "{list:?}");
     Ok(())
 }
 
