@@ -11,7 +11,8 @@ use dlpack_core::{DataType, Device, DeviceType, Version, binding::list_at};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::{error::DisplayTuple, exchange::lookup, export::capsule};
+use crate::error::{DisplayTuple, concerns_object};
+use crate::{exchange::lookup, export::capsule};
 
 /// Describes what an object exports, as text: both kinds of capsule, field by field, and the exchange table.
 ///
@@ -28,7 +29,8 @@ use crate::{error::DisplayTuple, exchange::lookup, export::capsule};
 ///
 /// # Errors
 ///
-/// Only exceptions that Python raises while the text is written.
+/// Only exceptions that Python raises while the text is written, and an interrupt, an exit or a `MemoryError` in a method of the
+/// producer.
 pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let py = object.py();
     let mut text = format!("{}\n", object.get_type().fully_qualified_name()?);
@@ -36,7 +38,7 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let pair = object.call_method0("__dlpack_device__");
     let device = match pair.and_then(|pair| pair.extract::<(i32, i32)>()) {
         Ok((kind, id)) => format!("({kind}, {id}): {}", Device::new(DeviceType(kind), id)),
-        Err(error) => describe_exception(py, &error),
+        Err(error) => describe_exception(py, error)?,
     };
     write_line(&mut text, "__dlpack_device__()", &device);
 
@@ -45,9 +47,9 @@ pub fn inspect(object: &Bound<'_, PyAny>) -> PyResult<String> {
     keywords.set_item("max_version", (major, minor))?;
     let versioned = object.call_method("__dlpack__", (), Some(&keywords));
     let call = format!("__dlpack__(max_version=({major}, {minor}))");
-    write_result(py, &mut text, &call, versioned);
+    write_result(py, &mut text, &call, versioned)?;
     let legacy = object.call_method0("__dlpack__");
-    write_result(py, &mut text, "__dlpack__()", legacy);
+    write_result(py, &mut text, "__dlpack__()", legacy)?;
 
     let table = match lookup::table_of_class(&object.get_type()) {
         None => "none".to_owned(),
@@ -67,18 +69,32 @@ fn write_line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<20} {value}");
 }
 
-fn describe_exception(py: Python<'_>, error: &PyErr) -> String {
-    format!("raises {}: {}", error.get_type(py), error.value(py))
+/// Describes an exception of the producer. An interrupt and exhausted memory are passed on.
+fn describe_exception(py: Python<'_>, error: PyErr) -> PyResult<String> {
+    if !concerns_object(py, &error) {
+        return Err(error);
+    }
+    Ok(format!(
+        "raises {}: {}",
+        error.get_type(py),
+        error.value(py)
+    ))
 }
 
-fn write_result(py: Python<'_>, text: &mut String, call: &str, answer: PyResult<Bound<'_, PyAny>>) {
+fn write_result(
+    py: Python<'_>,
+    text: &mut String,
+    call: &str,
+    answer: PyResult<Bound<'_, PyAny>>,
+) -> PyResult<()> {
     let _ = writeln!(text, "  {call}");
     let described = answer
         .and_then(|object| capsule::expect_capsule(object, "__dlpack__"))
         .and_then(|capsule| write_capsule(text, &capsule));
     if let Err(error) = described {
-        write_line(text, "", &describe_exception(py, &error));
+        write_line(text, "", &describe_exception(py, error)?);
     }
+    Ok(())
 }
 
 fn write_capsule(text: &mut String, capsule: &Bound<'_, PyCapsule>) -> PyResult<()> {

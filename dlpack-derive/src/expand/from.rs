@@ -200,6 +200,12 @@ impl<'a> Solver<'a> {
             self.solve_shape(shape, &mut checks);
         }
         if let Some((role, strides)) = &tensor.strides {
+            match (strides, &tensor.shape) {
+                // The list of sizes is checked for its length already.
+                (Slot::List(..), Some(Slot::List(..))) => {}
+                (Slot::List(entries, _), _) => checks.extend(self.check_rank(entries)),
+                _ => {}
+            }
             self.solve_strides(*role, strides, &mut checks);
         }
         if let Some((role, offset)) = &tensor.offset {
@@ -284,9 +290,8 @@ impl<'a> Solver<'a> {
             self.solve_slot(shape, "shape");
             return;
         };
-        let rank = Literal::usize_unsuffixed(entries.len());
         let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
-        checks.extend(quote!(#k::Import::check_rank(&#import, #rank)?;));
+        checks.extend(self.check_rank(entries));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
@@ -306,6 +311,13 @@ impl<'a> Solver<'a> {
                 checks.extend(quote!(#k::Import::check_size(&#import, #axis, #size)?;));
             }
         }
+    }
+
+    /// The check that the tensor has an axis for each entry of a list.
+    fn check_rank(&self, entries: &[Entry]) -> TokenStream {
+        let rank = Literal::usize_unsuffixed(entries.len());
+        let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
+        quote!(#k::Import::check_rank(&#import, #rank)?;)
     }
 
     /// The size of an axis that is the same for every value of the type.
@@ -370,7 +382,8 @@ impl<'a> Solver<'a> {
         match slot {
             Slot::Field(field) => self.set(field, method, &[]),
             Slot::Expr(tokens) => match self.find_field(tokens) {
-                Some(field) => self.set(field, method, &[]),
+                Some(field) if self.find_solved(field).is_none() => self.set(field, method, &[]),
+                Some(_) => self.report_unsolvable(tokens, "use a field that no other key names"),
                 None => self.report_unsolvable(tokens, "use a field"),
             },
             Slot::List(..) => {}

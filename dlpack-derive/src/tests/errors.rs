@@ -1236,6 +1236,11 @@ fn the_way_back_is_only_what_can_be_solved() {
             "use a field or `_`",
         ),
         (
+            "#[dlpack(shape = [_, n], offset = n)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "n",
+            "use a field that no other key names",
+        ),
+        (
             "#[dlpack(offset = n + 1)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "n + 1",
             "use a field",

@@ -628,6 +628,33 @@ def test_leaks_are_counted():
     assert capi.least_growth(hundred, sys.getallocatedblocks) >= 100 or not sys.getallocatedblocks()
 
 
+@pytest.mark.parametrize("method", ["__dlpack__", "__dlpack_device__"])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError, ValueError])
+def test_inspecting_is_interrupted(method, kind):
+    """An exception that says nothing about the object is passed on, and no other method is called."""
+    calls = []
+
+    class Producer:
+        def __dlpack_device__(self):
+            return self.answer("__dlpack_device__", (1, 0))
+
+        def __dlpack__(self, **_):
+            return self.answer("__dlpack__", None)
+
+        def answer(self, name, value):
+            calls.append(name)
+            if name == method:
+                raise kind("of the producer")
+            return value
+
+    if kind is ValueError:
+        assert "ValueError'>: of the producer" in p.inspect(Producer())
+        return
+    with pytest.raises(kind, match="of the producer"):
+        p.inspect(Producer())
+    assert calls[-1] == method and calls.count(method) == 1
+
+
 def test_inspecting():
     """CAP-20: `inspect` describes what a producer exports, and keeps nothing."""
     probe = p.Probe([2, 3])

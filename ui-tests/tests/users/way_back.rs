@@ -209,6 +209,55 @@ fn strides_that_are_left_out_are_those_of_the_export() -> Result<(), Error> {
     Ok(())
 }
 
+/// A list of strides says how many axes there are, also without a list of sizes.
+#[test]
+fn a_list_of_strides_needs_as_many_axes() -> Result<(), Error> {
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(strides = [row, column])]
+    struct Matrix {
+        row: usize,
+        column: usize,
+        #[dlpack(shape)]
+        shape: Vec<usize>,
+        #[dlpack(data)]
+        values: SharedBuffer<f32>,
+    }
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(byte_strides = [_, step])]
+    struct Steps {
+        #[dlpack(shape)]
+        shape: [usize; 2],
+        step: usize,
+        #[dlpack(data)]
+        values: Vec<f32>,
+    }
+
+    #[derive(DLPack, FromDLPack, Debug)]
+    enum Any {
+        Matrix(Matrix),
+    }
+
+    let refused = |found| Error::Rank { found, needed: 2 };
+    for shape in [&[][..], &[6], &[1, 2, 3]] {
+        let tensor = || {
+            let len = shape.iter().product();
+            vec![1.0_f32; len].into_dlpack()?.reshape(shape)
+        };
+        let expected = refused(shape.len());
+        assert_eq!(Matrix::from_dlpack(tensor()?).unwrap_err(), expected);
+        assert_eq!(Steps::from_dlpack(tensor()?).unwrap_err(), expected);
+        assert_eq!(Any::from_dlpack(tensor()?).unwrap_err(), expected);
+    }
+    let matrix = Matrix::from_dlpack([[1.0_f32, 2.0]].into_dlpack()?)?;
+    assert_eq!(
+        (matrix.row, matrix.column, &matrix.shape[..]),
+        (2, 1, &[1, 2][..])
+    );
+    assert_eq!(Steps::from_dlpack([[1.0_f32, 2.0]].into_dlpack()?)?.step, 4);
+    Ok(())
+}
+
 /// A stride can be a field that is also a size or another stride; the tensor must then have the same value for both.
 #[test]
 fn a_stride_that_equals_another_field_has_to_agree() -> Result<(), Error> {
