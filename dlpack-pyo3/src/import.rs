@@ -161,7 +161,7 @@ fn import_by_method(
     }
     // Not checked for a capsule, which is nothing but a tensor.
     if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_some() {
-        if device.is_none() && copy.is_none() && jax::is_exact_array(object) {
+        if device.is_none() && copy.is_none() && jax::is_jax_array(object) {
             if let Some(tensor) = import_jax_buffer(object)? {
                 return Ok(Some((tensor, false)));
             }

@@ -182,7 +182,7 @@ struct Solver<'a> {
     solved: Vec<Solved<'a>>,
 }
 
-/// A field whose value is found.
+/// A field with a known value.
 struct Solved<'a> {
     field: &'a Field<'a>,
     value: TokenStream,

@@ -402,7 +402,7 @@ class TestClasses:
         assert p.Canvas.__module__ == "dlpack_probe", "the class names no module"
 
     @TWO_TO_FIVE
-    def test_columns(self, numpy, protocol):
+    def test_a_class_in_fortran_order(self, numpy, protocol):
         """The pickle has the bytes in C order; the class adopts memory in Fortran order only."""
         one = p.ColumnMajor([0, 3, 1, 4, 2, 5], [2, 3])
         for back in (pickle.loads(pickle.dumps(one, protocol)), copy.copy(one)):

@@ -1,4 +1,4 @@
-//! JAX: its array class, whose buffer is the same memory as its `__dlpack__`, which is a function in Python, in a fifth of the time.
+//! JAX: its array class. The buffer of an array gives the same memory as `__dlpack__`, a function in Python, in a fifth of the time.
 
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
@@ -8,7 +8,7 @@ use crate::library::module_class;
 /// Whether an object is an array of JAX, and not of a class that derives from it.
 ///
 /// In a version of JAX that has the class in another module, this is `false`.
-pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_jax_array(object: &Bound<'_, PyAny>) -> bool {
     static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
     let py = object.py();
