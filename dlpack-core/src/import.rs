@@ -135,10 +135,12 @@ pub trait FromTensor: Sized + sealed::Sealed {
         false
     }
 
-    /// Whether dtype and trailing axes are those of the element type. The default accepts every rank, as the import does.
+    /// Whether dtype and trailing axes are those of the element type. The default accepts every rank above that, and an array
+    /// without axes, which is one number.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
         tensor.dtype() == Self::Element::DTYPE
+            && (tensor.shape().len() > Self::Element::TRAILING.len() || tensor.shape().is_empty())
             && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
     }
 }

@@ -66,6 +66,21 @@ def test_an_array_is_not_resized(keep):
 
 
 @pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize("part", [slice(None), slice(1, 7)])
+def test_an_array_behind_a_memoryview_is_not_resized(keep, part):
+    """A buffer does not prevent that."""
+    arrays = [made(keep)]
+    release = keep(memoryview(arrays[0][part]))
+    with pytest.raises(ValueError, match="cannot resize"):
+        arrays.pop().resize(BIG)
+    gc.collect()
+    release()
+    arrays = [made(keep)]
+    keep(memoryview(arrays[0][part]))()
+    arrays.pop().resize(BIG)
+
+
+@pytest.mark.parametrize("keep", KEPT)
 def test_the_base_of_a_view_is_not_resized(keep):
     """The array that owns the memory is kept, however many views are in between."""
     for view in [lambda a: a[1:7], lambda a: a[1:][:6], lambda a: a.view()[2:]]:
@@ -114,6 +129,24 @@ def over_buffer(data, dtype):
     return array, [array.base.release]
 
 
+def over_bytearray_with_a_base(data, dtype):
+    """The attribute is no reason not to lock the memory."""
+
+    class Named(bytearray):
+        pass
+
+    base = Named(data)
+    base.base = np.zeros(3)
+    return np.ndarray(8, dtype, buffer=base), [base.clear, lambda: base.append(1)]
+
+
+def over_memoryview_of_a_base(data, dtype):
+    array, releases = over_bytearray_with_a_base(data, dtype)
+    base = array.base
+    array = np.frombuffer(base, dtype)
+    return array, [array.base.release, *releases]
+
+
 def over_mapped_file(data, dtype):
     base = mmap.mmap(-1, len(data))
     base[:] = data
@@ -121,7 +154,7 @@ def over_mapped_file(data, dtype):
 
 
 @pytest.mark.parametrize("keep", KEPT)
-@pytest.mark.parametrize("lend", [over_bytearray, over_memoryview, over_buffer, over_mapped_file])
+@pytest.mark.parametrize("lend", [over_bytearray, over_bytearray_with_a_base, over_memoryview, over_memoryview_of_a_base, over_buffer, over_mapped_file])
 def test_a_base_that_is_no_array_keeps_its_memory(keep, lend):
     """NumPy gives its buffer of the base back, or keeps it in an object that Python code can release."""
     for part in slice(None), slice(1, 7):

@@ -13,7 +13,8 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
 
 use crate::error::{Raised, bail, discard_error, raise_core_error};
-use crate::keepalive::BufferKeepalive;
+use crate::import::numpy::keepalive_of_exporter;
+use crate::keepalive::{ArrayKeepalive, BufferKeepalive};
 use crate::lender;
 
 /// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
@@ -28,13 +29,25 @@ pub(crate) fn bytes_of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Mana
     import_buffer(object, true)
 }
 
+/// Keeps the memory of a buffer.
+struct BufferOwner {
+    buffer: BufferKeepalive,
+    #[expect(dead_code, reason = "held for its `Drop`")]
+    array: Option<ArrayKeepalive>,
+}
+
 fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Option<Managed>> {
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
     let describe = |buffer| describe_buffer(object, buffer, may_be_bytes);
+    // Taken before the buffer is requested, because it may run Python code.
+    let owner = BufferOwner {
+        array: keepalive_of_exporter(object),
+        buffer: BufferKeepalive::new(),
+    };
     // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes
     // there come from Python.
-    let tensor = unsafe { keep_strided(BufferKeepalive::new(), describe, failed) };
+    let tensor = unsafe { keep_strided(owner, describe, failed) };
     let tensor = match tensor {
         Ok(tensor) => tensor,
         Err(raised) => return none_or(py, raised),
@@ -60,11 +73,11 @@ fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
 #[inline]
 fn describe_buffer<'a>(
     object: &Bound<'_, PyAny>,
-    held: &'a mut BufferKeepalive,
+    held: &'a mut BufferOwner,
     may_be_bytes: bool,
 ) -> Result<Strided<'a>, Raised> {
     let py = object.py();
-    let view = held.fill_from(object)?;
+    let view = held.buffer.fill_from(object)?;
     // SAFETY: `format` is null or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
     let rank = usize::try_from(view.ndim).ok();

@@ -27,7 +27,7 @@ use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyCapsule, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
-use crate::capi::{class_attribute, may_have_buffer};
+use crate::capi::class_attribute;
 use crate::error::discard_error;
 use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{
@@ -248,7 +248,7 @@ fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepal
     (memory_of(view) == before).then_some(keepalive)
 }
 
-/// Keeps the memory of an array with a base that is no array: by the array behind the base, or by a buffer of the base. May run
+/// Keeps the memory of an array with a base that is no array: by the array behind the base, and by a buffer of the base. May run
 /// Python code.
 #[cold]
 fn keepalive_of_foreign_base(
@@ -264,14 +264,29 @@ fn keepalive_of_foreign_base(
             return None;
         }
     }
-    if let Some(owner) = array_behind(base) {
-        let owner = keepalive_of_chain(&owner, links.checked_sub(1)?)?;
-        return ArrayKeepalive::of_linked(array, owner);
+    let owner = match array_behind(base) {
+        Some(owner) => Some(keepalive_of_chain(&owner, links.checked_sub(1)?)?),
+        None => None,
+    };
+    ArrayKeepalive::of_based(array, base, owner)
+}
+
+/// Keeps the memory of an array whose buffer was requested from itself or from a `memoryview`; `None` for other objects. A buffer alone
+/// does not prevent that NumPy frees the memory.
+pub(super) fn keepalive_of_exporter(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+    let exporter = exporter_of(object)?;
+    if !is_array_or_derived(&exporter) {
+        return None;
     }
-    if may_have_buffer(base) {
-        ArrayKeepalive::of_lent(array, base)
+    keepalive_of(&exporter).or_else(|| Some(ArrayKeepalive::of_array(&exporter)))
+}
+
+/// The object that exports the buffer of a `memoryview`; any other object itself.
+fn exporter_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    if object.is_exact_instance_of::<PyMemoryView>() {
+        attribute_of(object, intern!(object.py(), "obj"))
     } else {
-        Some(ArrayKeepalive::of_array(array))
+        Some(object.clone())
     }
 }
 
@@ -279,11 +294,7 @@ fn keepalive_of_foreign_base(
 /// object that `sliding_window_view` and `as_strided` put in between.
 fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = base.py();
-    let found = if base.is_exact_instance_of::<PyMemoryView>() {
-        attribute_of(base, intern!(py, "obj"))?
-    } else {
-        base.clone()
-    };
+    let found = exporter_of(base)?;
     if is_array_or_derived(&found) {
         return Some(found);
     }

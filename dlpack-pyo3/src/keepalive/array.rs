@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use pyo3::{ffi, prelude::*};
 
+use crate::capi::may_have_buffer;
 use crate::keepalive::BufferKeepalive;
 use crate::keepalive::guard::{release_attached_reference, run_attached};
 
@@ -17,11 +18,9 @@ use crate::keepalive::guard::{release_attached_reference, run_attached};
 ///
 /// A base that is no array, such as a `bytearray` or a mapped file, may free its memory while the array lives: NumPy requests its
 /// buffer, but `numpy.ndarray(.., buffer=base)` releases it at once. A buffer of our own prevents that.
-#[expect(dead_code, reason = "held for their `Drop`")]
 pub(crate) enum ArrayKeepalive {
-    Array(ArrayReferences),
-    Lent(Boxed<LentArray>),
-    Linked(Boxed<LinkedArray>),
+    Array(#[expect(dead_code, reason = "held for its `Drop`")] ArrayReferences),
+    Based(#[expect(dead_code, reason = "held for its `Drop`")] Boxed<BasedArray>),
 }
 
 /// A value in the heap, created by [`try_box`]. `Box::new` would abort the process if there is no memory.
@@ -35,19 +34,14 @@ fn try_box<T>(value: T) -> Option<Boxed<T>> {
     list.try_into().ok()
 }
 
-/// The last array before a base that is no array, and a buffer of that base.
-pub(crate) struct LentArray {
+/// The last array before a base that is no array, a buffer of that base, and what keeps the memory of the array behind the base, if
+/// there is one. All are kept: only the base knows whether the memory really belongs to that array.
+pub(crate) struct BasedArray {
     #[expect(dead_code, reason = "held for its `Drop`")]
     array: ArrayReferences,
     base: BufferKeepalive,
-}
-
-/// The last array before a base that is no array, and what keeps the memory of the array behind that base. Both are kept: only the
-/// base knows whether the memory really belongs to that array.
-#[expect(dead_code, reason = "held for their `Drop`")]
-pub(crate) struct LinkedArray {
-    array: ArrayReferences,
-    owner: ArrayKeepalive,
+    #[expect(dead_code, reason = "held for its `Drop`")]
+    owner: Option<ArrayKeepalive>,
 }
 
 impl ArrayKeepalive {
@@ -57,24 +51,25 @@ impl ArrayKeepalive {
         Self::Array(ArrayReferences::new(array))
     }
 
-    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one. `None` if there is no memory.
+    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one. `owner` keeps the memory of the array
+    /// behind the base. `None` if there is no memory.
     #[cold]
-    pub(crate) fn of_lent(array: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> Option<Self> {
-        let mut lent = try_box(LentArray {
+    pub(crate) fn of_based(
+        array: &Bound<'_, PyAny>,
+        base: &Bound<'_, PyAny>,
+        owner: Option<Self>,
+    ) -> Option<Self> {
+        let mut based = try_box(BasedArray {
             array: ArrayReferences::new(array),
             base: BufferKeepalive::new(),
+            owner,
         })?;
-        if let Err(raised) = lent[0].base.fill_from(base) {
-            raised.clear_exception(base.py());
+        if may_have_buffer(base) {
+            if let Err(raised) = based[0].base.fill_from(base) {
+                raised.clear_exception(base.py());
+            }
         }
-        Some(Self::Lent(lent))
-    }
-
-    /// Takes two references to `array`, beside what keeps the memory of the array behind its base. `None` if there is no memory.
-    #[cold]
-    pub(crate) fn of_linked(array: &Bound<'_, PyAny>, owner: Self) -> Option<Self> {
-        let array = ArrayReferences::new(array);
-        try_box(LinkedArray { array, owner }).map(Self::Linked)
+        Some(Self::Based(based))
     }
 }
 
