@@ -21,6 +21,8 @@ pub(crate) mod capsule;
 pub(crate) mod method;
 mod set_once;
 
+use core::mem::discriminant;
+
 use dlpack_core::Managed;
 use dlpack_core::binding::{share_allocation, share_root};
 use pyo3::prelude::*;
@@ -41,4 +43,11 @@ pub(crate) fn root_tensor<T: Exports>(object: &Bound<'_, T>) -> PyResult<Option<
     let is_writable = share_allocation(&described).is_some_and(|memory| memory.is_writable());
     let tensor = share_root(&mut described, None).transpose().or_fetch(py)?;
     Ok(tensor.map(|tensor| (tensor, is_writable)))
+}
+
+/// Whether an object contains the same variant of an enum as another value; `true` for a struct.
+pub(crate) fn is_same_variant<T: Exports>(object: &Bound<'_, T>, other: &T) -> PyResult<bool> {
+    // SAFETY: `_guard` outlives `value`.
+    let (value, _guard) = unsafe { borrow_contents(object) }.or_fetch(object.py())?;
+    Ok(discriminant(value) == discriminant(other))
 }

@@ -225,7 +225,7 @@ pub use dlpack_core::*;
 /// | option | adds |
 /// |---|---|
 /// | `arrays = "numpy"` | the attributes are arrays of that library, made by its `from_dlpack`; each access makes a new one over the same memory. Also `"torch"`, `"jax"`, `"cupy"`, any [`Library`] |
-/// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class must derive [`FromDLPack`](macro@FromDLPack) too. Fields that it fills by `Default` are not preserved |
+/// | `pickle` | `__reduce_ex__` and `__dlpack_restore__`: objects are pickled and copied as their tensor, so the class must derive [`FromDLPack`](macro@FromDLPack) too. Fields that it fills by `Default` are not preserved, and a variant of an enum is refused if it would be restored as another one |
 /// | `iterable` | `__iter__` and `__len__`: `for part in obj` yields a [`Tensor`] for each index of the first axis, and `len(obj)` is its size (not for an enum with tuple variants, to which PyO3 gives a `__len__` of its own); pandas accepts such an object as an array. Empty objects become falsy, like empty lists |
 /// | `info` | `__dlpack_info__` and the keyword `version`, from a draft of DLPack that few libraries implement |
 /// | `crate = path` | where this crate is, if not at `::dlpack_pyo3` |

@@ -81,7 +81,8 @@ mod dlpack_probe {
     use crate::libraries::libraries;
     #[pymodule_export]
     use crate::life::{
-        Canvas, ColumnMajor, Gauge, Measure, Measured, Picture, Plate, Settings, homeless,
+        Canvas, Channel, ColumnMajor, Gauge, Measure, Measured, Picture, Plate, PointGrid,
+        Settings, homeless,
     };
     #[pymodule_export]
     use crate::like::like;

@@ -213,6 +213,39 @@ pub(crate) enum Measure {
 #[pymethods]
 impl Measure {}
 
+/// Two variants take the same arrays.
+#[pyclass(frozen, module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+pub(crate) enum Channel {
+    Left { samples: Vec<f32> },
+    Right { samples: Vec<f32> },
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl Channel {}
+
+/// Is pickled as a tensor in Fortran order of elements in C order.
+#[pyclass(module = "dlpack_probe")]
+#[derive(DLPack, FromDLPack)]
+#[dlpack(order = "F")]
+pub(crate) struct PointGrid {
+    #[dlpack(data)]
+    points: SharedBuffer<[f64; 3]>,
+    #[dlpack(shape)]
+    dims: [usize; 2],
+}
+
+#[dlpack_pymethods(pickle)]
+#[pymethods]
+impl PointGrid {
+    #[new]
+    fn new(points: Vec<[f64; 3]>, dims: [usize; 2]) -> Self {
+        let points = points.into();
+        Self { points, dims }
+    }
+}
+
 /// A class that its module does not export.
 #[pyclass(module = "dlpack_probe")]
 #[derive(DLPack, FromDLPack)]

@@ -426,6 +426,33 @@ class TestClasses:
             for back in (pickle.loads(pickle.dumps(made, protocol)), copy.deepcopy(made)):
                 assert type(back) is type(made) and back.numbers == numbers
 
+    @TWO_TO_FIVE
+    def test_a_class_in_fortran_order_with_elements_of_numbers(self, numpy, protocol):
+        points = numpy.arange(24.0).reshape(8, 3)
+        one = p.PointGrid(points.tolist(), [2, 4])
+        expected = points.reshape(4, 2, 3).transpose(1, 0, 2)
+        for back in (pickle.loads(pickle.dumps(one, protocol)), copy.copy(one)):
+            array = numpy.from_dlpack(back)
+            assert array.tolist() == expected.tolist() and array.strides == (24, 48, 8)
+
+    @TWO_TO_FIVE
+    def test_a_variant_that_would_become_another_is_refused(self, protocol):
+        assert pickle.loads(pickle.dumps(p.Channel.Left([1]), protocol)).samples == [1]
+        for act in (lambda one: pickle.dumps(one, protocol), copy.copy, copy.deepcopy):
+            with pytest.raises(pickle.PicklingError, match="this variant of `Channel` would be restored as another one.*`__reduce__`"):
+                act(p.Channel.Right([1]))
+
+    def test_a_subclass_that_is_an_attribute_of_its_base_is_no_variant(self):
+        class Derived(p.Picture):
+            pass
+
+        p.Picture.Derived = Derived
+        try:
+            with pytest.raises(pickle.PicklingError, match="Derived` derives from `Picture`.*__reduce_ex__"):
+                pickle.dumps(Derived(1, 1))
+        finally:
+            del p.Picture.Derived
+
     def test_a_subclass_pickles_as_itself(self):
         class Derived(p.Picture):
             pass

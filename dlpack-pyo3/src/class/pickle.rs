@@ -19,7 +19,7 @@ use pyo3::{PyTypeInfo, intern, prelude::*, sync::PyOnceLock};
 
 use crate::class::tensor::Tensor;
 use crate::error::{OrRaise, raise_class};
-use crate::export::root_tensor;
+use crate::export::{is_same_variant, root_tensor};
 use crate::import::{from_dlpack, from_dlpack_with};
 use crate::library::imported_module;
 use crate::{values, vtable::Exports};
@@ -48,6 +48,16 @@ pub fn reduce<'py, T: Pickles>(
         Some(found) => Ok(found),
         None => Ok((from_dlpack(object.as_any())?, false)),
     };
+    if is_variant(&object.as_any().get_type(), &class)? {
+        let again = || Ok(take()?.0);
+        if !is_same_variant(object, &restore_value::<T>(object.py(), again)?)? {
+            let words = format_args!(
+                "this variant of `{}` would be restored as another one, which takes the same arrays: give the class a `__reduce__` of its own",
+                class.qualname()?
+            );
+            return Err(pickling_error(object.py(), words));
+        }
+    }
     reduce_object(object.as_any(), take, &class, restore, protocol)
 }
 
@@ -59,25 +69,32 @@ pub(super) fn restore_object<T: Pickles>(
     dtype: Numbers,
     shape: &Bound<'_, PyAny>,
 ) -> PyResult<T> {
-    let restored = match T::from_dlpack(tensor_of(bytes, dtype, shape)?) {
-        // A class with `order = "F"` adopts memory in that order only.
-        Err(Error::NotContiguous { .. }) => {
-            copy_to_column_major(tensor_of(bytes, dtype, shape)?).and_then(T::from_dlpack)
-        }
-        restored => restored,
-    };
-    restored.or_fetch(bytes.py())
+    restore_value(bytes.py(), || tensor_of(bytes, dtype, shape))
 }
 
-/// A copy in Fortran order.
-fn copy_to_column_major(tensor: Managed) -> Result<Managed, Error> {
-    let axes: Vec<_> = (0..tensor.view().shape().len()).rev().collect();
+/// Converts the tensor that `take` returns.
+fn restore_value<T: Pickles>(py: Python<'_>, take: impl Fn() -> PyResult<Managed>) -> PyResult<T> {
+    let tensor = take()?;
+    let rank = tensor.view().shape().len();
+    let mut restored = T::from_dlpack(tensor);
+    // A class with `order = "F"` adopts memory in that order only. The last axes may be those of its elements, which are in C order.
+    for leading in (2..=rank).rev() {
+        if !matches!(restored, Err(Error::NotContiguous { .. })) {
+            break;
+        }
+        restored = copy_to_column_major(take()?, leading).and_then(T::from_dlpack);
+    }
+    restored.or_fetch(py)
+}
+
+/// A copy with the first `leading` axes in Fortran order.
+fn copy_to_column_major(tensor: Managed, leading: usize) -> Result<Managed, Error> {
+    let rank = tensor.view().shape().len();
+    let axes: Vec<_> = (0..leading).rev().chain(leading..rank).collect();
     let mut request = ExportRequest::versioned();
     request.copy = Some(true);
-    tensor
-        .permute(&axes)?
-        .into_dlpack_with(&request)?
-        .permute(&axes)
+    let copy = tensor.permute(&axes)?.into_dlpack_with(&request)?;
+    copy.permute(&axes)
 }
 
 /// The result of `__reduce_ex__` for a [`Tensor`].
@@ -143,11 +160,19 @@ fn reduce_object<'py>(
     Ok(made.into_any())
 }
 
-/// Whether a class is that of a variant of an enum, which PyO3 derives from the class of the enum, and stores as its attribute.
+/// Whether a class is that of a variant of an enum: PyO3 derives it from the class of the enum, stores it there as an attribute, and
+/// does not let Python derive from it.
 fn is_variant(found: &Bound<'_, PyType>, class: &Bound<'_, PyType>) -> PyResult<bool> {
-    let attributes = class.getattr(intern!(class.py(), "__dict__"))?;
-    let values = attributes.call_method0(intern!(class.py(), "values"))?;
-    for value in values.try_iter()? {
+    /// `Py_TPFLAGS_BASETYPE`
+    const IS_BASE: u64 = 1 << 10;
+
+    let py = class.py();
+    let flags: u64 = found.getattr(intern!(py, "__flags__"))?.extract()?;
+    if found.is(class) || flags & IS_BASE != 0 {
+        return Ok(false);
+    }
+    let attributes = class.getattr(intern!(py, "__dict__"))?;
+    for value in attributes.call_method0(intern!(py, "values"))?.try_iter()? {
         if value?.is(found) {
             return found.is_subclass(class);
         }
