@@ -261,7 +261,14 @@ pub fn from_dlpack_with(
     if device.is_none() && copy.is_none() {
         return from_dlpack(object);
     }
-    let taken = import_by_method(object, device, copy)?;
+    let on_host = device.is_none_or(|device| device == Device::CPU);
+    let taken = match import_by_method(object, device, copy) {
+        // NumPy exports no types of `ml_dtypes`, and before version 2.1 no read-only arrays.
+        Err(error) if on_host && error.is_instance_of::<PyBufferError>(object.py()) => {
+            Some((numpy::import_array(object).ok_or(error)?, false))
+        }
+        taken => taken?,
+    };
     let (tensor, in_full) = taken.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
     let (py, data) = (object.py(), tensor.view().device());
     let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);

@@ -832,6 +832,21 @@ def test_arrays_of_ml_dtypes(numpy, name):
     assert capi.references(array) <= held
 
 
+@pytest.mark.parametrize("device", [None, (1, 0)])
+@pytest.mark.parametrize("copy", [None, False, True])
+def test_a_request_for_an_array_of_ml_dtypes(numpy, device, copy):
+    """NumPy exports no such array."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    array = numpy.arange(12, dtype="f4").astype(ml_dtypes.bfloat16).reshape(3, 4)[:, ::2]
+    tensor = p.Tensor.from_dlpack(array, device=device, copy=copy)
+    assert tensor.dtype == "bfloat16" and tensor.tolist() == array.astype("f4").tolist()
+    assert (tensor.data_ptr == array.ctypes.data) is (copy is not True)
+    with pytest.raises(BufferError):
+        p.Tensor.from_dlpack(array, device=(2, 0), copy=copy)
+    with pytest.raises(BufferError):
+        p.Tensor.from_dlpack(array.astype(ml_dtypes.int4), device=device, copy=copy)
+
+
 def test_arrays_of_ml_dtypes_that_have_no_equal(numpy):
     """Items of four bits would have to be packed, and an imitation is not trusted."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
