@@ -528,6 +528,23 @@ def test_a_refusal_whose_retry_fails_too():
         assert raised.value is without and without.__context__ is reason
 
 
+def test_a_retry_that_fails_keeps_its_own_context():
+    """ERR-07: the refusal of the keywords comes after the reasons of the last error, and never makes a cycle."""
+    reason, cause, last = TypeError("a keyword"), OSError("the file was truncated"), RuntimeError("cannot map the array")
+    last.__context__ = cause
+    with pytest.raises(RuntimeError) as raised:
+        p.Tensor.from_dlpack(Raises(reason, last))
+    assert raised.value is last and last.__context__ is cause and cause.__context__ is reason and reason.__context__ is None
+    with pytest.raises(RuntimeError) as raised:
+        p.Tensor.from_dlpack(Raises(reason, last))
+    assert last.__context__ is cause and cause.__context__ is reason and reason.__context__ is None
+    reason.__context__ = last
+    cause.__context__ = None
+    with pytest.raises(RuntimeError):
+        p.Tensor.from_dlpack(Raises(reason, last))
+    assert last.__context__ is cause and cause.__context__ is None and reason.__context__ is last
+
+
 def test_copies_that_the_producer_does_not_know():
     """NEG-15, CPY-10, CPY-12: `copy=False` is never ignored, and `copy=True` always copies, once."""
     with pytest.raises(TypeError, match="unexpected keyword"):

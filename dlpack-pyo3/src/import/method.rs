@@ -1,6 +1,7 @@
 //! Calls a producer's `__dlpack_device__` and `__dlpack__`, with as many keywords as it accepts.
 
 use core::array;
+use core::iter::successors;
 
 use dlpack_core::binding::text;
 use dlpack_core::{Device, DeviceType, Version};
@@ -106,18 +107,33 @@ pub(super) fn call_dlpack<'py>(
 /// The error for a producer that refused the keywords, and failed without them too.
 ///
 /// The first error is either about a keyword that the producer does not know, or the reason why it exports nothing. The last
-/// one is never about a keyword, so it is raised, and the first is its context. A warning says only that the retry is deprecated.
+/// one is never about a keyword, so it is raised, and the first is the last of its contexts. A warning says only that the retry is
+/// deprecated.
 #[cold]
 fn refusal_error(py: Python<'_>, first: PyErr, last: PyErr) -> PyErr {
     if last.is_instance_of::<PyWarning>(py) || text(&first) == text(&last) {
         discard_error(py, last);
         return first;
     }
-    let context = first.into_value(py);
-    if let Err(error) = last.value(py).setattr(intern!(py, "__context__"), context) {
+    let first = first.into_value(py).into_bound(py).into_any();
+    let last_context = contexts(last.value(py)).last();
+    let end = last_context.filter(|end| !contexts(&first).any(|one| one.is(end)));
+    if let Some(Err(error)) = end.map(|end| end.setattr(intern!(py, "__context__"), &first)) {
         discard_error(py, error);
     }
     last
+}
+
+/// An exception and its contexts, at most so many: Python code can make a cycle of them.
+fn contexts<'py>(error: &Bound<'py, PyAny>) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
+    const MOST: usize = 100;
+
+    let next = |error: &Bound<'py, PyAny>| {
+        let context = error.getattr(intern!(error.py(), "__context__"));
+        let context = context.map_err(|failed| discard_error(error.py(), failed));
+        context.ok().filter(|context| !context.is_none())
+    };
+    successors(Some(error.clone()), next).take(MOST)
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.
