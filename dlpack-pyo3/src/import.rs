@@ -37,7 +37,7 @@ use crate::error::{OrRaise, concerns_object, discard_error, fail};
 use crate::exchange::lookup::{self, Unchecked};
 use crate::import::consume::consume_capsule;
 use crate::keepalive::attached;
-use crate::library::{self, jax, lossy, lossy::Loss, paddle};
+use crate::library::{self, jax, lossy, lossy::Loss, paddle, torch};
 
 /// Imports the tensor that an object of any library exports.
 ///
@@ -128,7 +128,11 @@ fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     attached::enable_detached_waits(object.py());
     if let Some((table, unchecked)) = lookup::table_for_import(&object.get_type()) {
         let is_torch = unchecked == Unchecked::OfTorch;
-        let may_use = unchecked != Unchecked::OfPaddle || paddle::may_use_table(object);
+        let may_use = match unchecked {
+            Unchecked::Nothing => true,
+            Unchecked::OfTorch => torch::inherits_method(object),
+            Unchecked::OfPaddle => paddle::may_use_table(object),
+        };
         if may_use {
             match import_by_table(object, &table, is_torch) {
                 Ok(None) => {}

@@ -62,6 +62,26 @@ def main():
     assert p.states.real(torch.ones(2).as_subclass(Plain)) == [1, 1]
     refused(z.conj().as_subclass(Plain), r"resolve_conj\(\)")
 
+    class Tenfold(torch.Tensor):
+        """Overrides `__dlpack__` by PyTorch's protocol."""
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if function is torch.Tensor.__dlpack__:
+                return (args[0].as_subclass(torch.Tensor) * 10).__dlpack__(**kwargs or {})
+            return super().__torch_function__(function, types, args, kwargs)
+
+    class Derived(Tenfold):
+        pass
+
+    class Disabled(Tenfold):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    for made, number in ((Tenfold, 10), (Derived, 10), (Disabled, 1), (Plain, 1)):
+        x = torch.ones(2).as_subclass(made)
+        assert p.states.real(x) == [number] * 2, made
+        assert p.take(x).tolist() == p.Tensor.from_dlpack(x, copy=True).tolist() == [number] * 2, made
+
     # The method's error is one line, the exchange table's is a C++ stack trace.
     refuses(p.states.real, torch.eye(2).to_sparse(), BufferError, "layout other than torch.strided")
     print("torch_states: all as expected")

@@ -274,7 +274,7 @@ fn keepalive_of_foreign_base(
 /// Keeps the memory of an array whose buffer was requested from itself or from a `memoryview`; `None` for other objects. A buffer alone
 /// does not prevent that NumPy frees the memory.
 pub(super) fn keepalive_of_exporter(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    let exporter = exporter_of(object)?;
+    let exporter = behind_memoryview(object)?;
     if !is_array_or_derived(&exporter) {
         return None;
     }
@@ -282,7 +282,7 @@ pub(super) fn keepalive_of_exporter(object: &Bound<'_, PyAny>) -> Option<ArrayKe
 }
 
 /// The object that exports the buffer of a `memoryview`; any other object itself.
-fn exporter_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+fn behind_memoryview<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     if object.is_exact_instance_of::<PyMemoryView>() {
         attribute_of(object, intern!(object.py(), "obj"))
     } else {
@@ -294,7 +294,7 @@ fn exporter_of<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 /// object that `sliding_window_view` and `as_strided` put in between.
 fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = base.py();
-    let found = exporter_of(base)?;
+    let found = behind_memoryview(base)?;
     if is_array_or_derived(&found) {
         return Some(found);
     }

@@ -9,13 +9,16 @@ use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
 use crate::capi::{class_attribute, is_instance};
-use crate::library::{lossy::Loss, module_class};
+use crate::library::{imported_module, lossy::Loss, module_class};
 
 /// The attributes of PyTorch that this crate uses.
 struct Torch {
     tensor: Py<PyType>,
     is_conj: Py<PyAny>,
     is_neg: Py<PyAny>,
+    /// The values of the class attribute `__torch_function__` with which PyTorch's methods do what they do for `Tensor` itself: its
+    /// own, and the one that disables overrides.
+    usual_functions: [Option<Py<PyAny>>; 2],
 }
 
 /// PyTorch's attributes, if it has been imported.
@@ -33,7 +36,17 @@ fn look_up_attributes(py: Python<'_>) -> Option<Torch> {
     // Another module named `torch`, or one that is still being imported, has no such class.
     let tensor = module_class(intern!(py, "torch"), intern!(py, "Tensor"))?;
     let method = |name| tensor.getattr_opt(name).ok()?.map(Bound::unbind);
+    let own = method(intern!(py, "__torch_function__"));
+    let disabled = || {
+        let internals = imported_module(py, intern!(py, "torch._C"))?;
+        let name = intern!(py, "_disabled_torch_function_impl");
+        internals.getattr_opt(name).ok()?.map(Bound::unbind)
+    };
     Some(Torch {
+        usual_functions: [
+            own.map(|own| function_of(own.into_bound(py)).unbind()),
+            disabled(),
+        ],
         is_conj: method(intern!(py, "is_conj"))?,
         is_neg: method(intern!(py, "is_neg"))?,
         tensor: tensor.unbind(),
@@ -48,6 +61,27 @@ pub(crate) fn tensor_class(py: Python<'_>) -> Option<&'static Py<PyType>> {
 /// Whether a class is `torch.Tensor` itself.
 pub(crate) fn is_tensor_class(class: &Bound<'_, PyAny>) -> bool {
     cached_attributes(class.py()).is_some_and(|torch| torch.tensor.is(class))
+}
+
+/// Whether a class that inherits the exchange table inherits what `__dlpack__` does too: `__torch_function__` overrides
+/// that method too.
+pub(crate) fn inherits_method(object: &Bound<'_, PyAny>) -> bool {
+    let (py, class) = (object.py(), object.get_type());
+    let Some(torch) = cached_attributes(py) else {
+        return true;
+    };
+    let overriding = || class_attribute(&class, intern!(py, "__torch_function__")).map(function_of);
+    let is_usual = |found: Bound<'_, PyAny>| {
+        let mut usual = torch.usual_functions.iter().flatten();
+        usual.any(|one| one.is(&found))
+    };
+    torch.tensor.is(&class) || overriding().is_none_or(is_usual)
+}
+
+/// The function of a bound method; any other object itself.
+fn function_of(method: Bound<'_, PyAny>) -> Bound<'_, PyAny> {
+    let function = method.getattr_opt(intern!(method.py(), "__func__"));
+    function.ok().flatten().unwrap_or(method)
 }
 
 /// Whether an object is a PyTorch tensor, and its class does not override `__dlpack__`.
