@@ -2,6 +2,7 @@
 
 import gc
 import mmap
+import pickle
 import sys
 import weakref
 
@@ -67,16 +68,17 @@ def test_an_array_is_not_resized(keep):
 
 @pytest.mark.parametrize("keep", KEPT)
 @pytest.mark.parametrize("part", [slice(None), slice(1, 7)])
-def test_an_array_behind_a_memoryview_is_not_resized(keep, part):
+@pytest.mark.parametrize("behind", [memoryview, pickle.PickleBuffer, lambda array: memoryview(pickle.PickleBuffer(array))])
+def test_an_array_behind_a_buffer_is_not_resized(keep, part, behind):
     """A buffer does not prevent that."""
     arrays = [made(keep)]
-    release = keep(memoryview(arrays[0][part]))
+    release = keep(behind(arrays[0][part]))
     with pytest.raises(ValueError, match="cannot resize"):
         arrays.pop().resize(BIG)
     gc.collect()
     release()
     arrays = [made(keep)]
-    keep(memoryview(arrays[0][part]))()
+    keep(behind(arrays[0][part]))()
     arrays.pop().resize(BIG)
 
 

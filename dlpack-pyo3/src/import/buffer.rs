@@ -12,6 +12,7 @@ use dlpack_core::{DataType, Managed};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::{prelude::*, types::PyMemoryView};
 
+use crate::capi::PyBuffer;
 use crate::error::{Raised, bail, discard_error, raise_core_error};
 use crate::import::numpy::keepalive_of_exporter;
 use crate::keepalive::{ArrayKeepalive, BufferKeepalive};
@@ -32,8 +33,26 @@ pub(crate) fn bytes_of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Mana
 /// Keeps the memory of a buffer.
 struct BufferOwner {
     buffer: BufferKeepalive,
-    #[expect(dead_code, reason = "held for its `Drop`")]
+    /// If a NumPy array exports it.
     array: Option<ArrayKeepalive>,
+}
+
+impl BufferOwner {
+    /// Requests the buffer of an object.
+    fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
+        self.buffer.fill_from(object)?;
+        // Some objects, such as a `PickleBuffer`, pass on the buffer of an array.
+        let exporter = self.buffer.exporter(object.py());
+        if let Some(exporter) = exporter.filter(|exporter| !exporter.is(object)) {
+            self.array = keepalive_of_exporter(&exporter);
+            if self.array.is_some() {
+                // The array may have got other memory before it was kept.
+                self.buffer = BufferKeepalive::new();
+                self.buffer.fill_from(object)?;
+            }
+        }
+        Ok(self.buffer.view())
+    }
 }
 
 fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Option<Managed>> {
@@ -77,7 +96,7 @@ fn describe_buffer<'a>(
     may_be_bytes: bool,
 ) -> Result<Strided<'a>, Raised> {
     let py = object.py();
-    let view = held.buffer.fill_from(object)?;
+    let view = held.request_buffer(object)?;
     // SAFETY: `format` is null or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
     let rank = usize::try_from(view.ndim).ok();

@@ -30,15 +30,28 @@ impl BufferKeepalive {
 
     /// Requests a buffer of `object` with its shape, strides and format, not writable.
     #[inline]
-    pub(crate) fn fill_from(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
+    pub(crate) fn fill_from(&mut self, object: &Bound<'_, PyAny>) -> Result<(), Raised> {
         let view = &raw mut self.0;
         // SAFETY: `view` is valid for writes. It stays in place: a filled buffer is not moved while it is in use.
         if unsafe { get_buffer(object, view, STRIDES | FORMAT) } == 0 {
-            return Ok(&self.0);
+            return Ok(());
         }
         // After an error the fields are undefined; a null `obj` marks the storage as empty.
         self.0.obj = ptr::null_mut();
         Err(Raised)
+    }
+
+    /// The fields of the buffer.
+    #[inline]
+    pub(crate) fn view(&self) -> &PyBuffer {
+        &self.0
+    }
+
+    /// The object that exports the buffer; `None` if the storage is empty.
+    #[inline]
+    pub(crate) fn exporter<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        // SAFETY: null, or an object that the buffer keeps alive.
+        unsafe { Bound::from_borrowed_ptr_or_opt(py, self.0.obj) }
     }
 }
 
