@@ -310,7 +310,7 @@ def test_attributes_of_a_missing_library(library):
 def test_an_array_of_jax_is_read_by_its_buffer(script):
     """Without a call of `__dlpack__`, which remains for arrays whose buffer is refused, for requests, and for other classes."""
     script("""
-import array, sys, types
+import array, sys, types, warnings
 import dlpack_probe as p
 module = sys.modules["jaxlib._jax"] = types.ModuleType("jaxlib._jax")
 calls = []
@@ -339,7 +339,8 @@ del tensor
 held.append(3)
 assert p.look(p.take(held))["floats"] == [1, 2, 3] and not calls
 
-# No data type of DLPack.
+# No data type of DLPack. Python 3.13 warns of it.
+warnings.simplefilter("ignore", DeprecationWarning)
 assert p.look(p.take(ArrayImpl("u", "ab")))["floats"] == [7, 8] and calls == [None]
 assert p.look(p.Tensor.from_dlpack(held, copy=True))["floats"] == [7, 8] and calls == [None, True]
 for other in (Stand, Derived):
