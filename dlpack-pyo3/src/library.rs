@@ -23,7 +23,7 @@ pub(crate) mod structured;
 pub(crate) mod torch;
 
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use pyo3::{exceptions::PyModuleNotFoundError, ffi, intern, prelude::*};
+use pyo3::{exceptions::PyModuleNotFoundError, ffi, intern, prelude::*, sync::PyOnceLock};
 
 use crate::error::{discard_error, fail};
 
@@ -38,6 +38,20 @@ pub(crate) fn imported_module<'py>(
     let modules = unsafe { Bound::from_borrowed_ptr_or_opt(py, modules) }?;
     let modules = modules.cast_into::<PyDict>().ok()?;
     modules.get_item(name).ok().flatten()
+}
+
+/// A class of a module, looked up until the module has been imported, and kept in `place` from then on.
+fn cached_class<'py>(
+    place: &'static PyOnceLock<Py<PyType>>,
+    module: &Bound<'py, PyString>,
+    name: &Bound<'py, PyString>,
+) -> Option<&'py Bound<'py, PyType>> {
+    let py = module.py();
+    let class = place.get(py).or_else(|| {
+        let class = module_class(module, name)?;
+        Some(place.get_or_init(py, || class.unbind()))
+    });
+    class.map(|class| class.bind(py))
 }
 
 /// A class of a module, if the module has been imported already.

@@ -3,7 +3,7 @@
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::library::module_class;
+use crate::library::cached_class;
 
 /// Whether an object is an array of JAX, and not of a class that derives from it.
 ///
@@ -12,9 +12,6 @@ pub(crate) fn is_jax_array(object: &Bound<'_, PyAny>) -> bool {
     static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
     let py = object.py();
-    let class = ARRAY.get(py).or_else(|| {
-        let class = module_class(intern!(py, "jaxlib._jax"), intern!(py, "ArrayImpl"))?;
-        Some(ARRAY.get_or_init(py, || class.unbind()))
-    });
-    class.is_some_and(|class| class.is(object.get_type()))
+    let (module, name) = (intern!(py, "jaxlib._jax"), intern!(py, "ArrayImpl"));
+    cached_class(&ARRAY, module, name).is_some_and(|class| class.is(object.get_type()))
 }

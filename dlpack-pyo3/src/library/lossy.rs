@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::types::PyType;
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::library::{module_class, numpy, torch};
+use crate::library::{cached_class, numpy, torch};
 use crate::{capi::is_instance, error::fail};
 
 const EXPECTED: &str = "expected an array that DLPack can describe";
@@ -98,10 +98,7 @@ fn is_masked(object: &Bound<'_, PyAny>) -> bool {
     static MASKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
     let py = object.py();
-    let class = MASKED.get(py).or_else(|| {
-        // If `numpy.ma` is not imported, no masked array exists.
-        let class = module_class(intern!(py, "numpy.ma"), intern!(py, "MaskedArray"))?;
-        Some(MASKED.get_or_init(py, || class.unbind()))
-    });
-    class.is_some_and(|class| is_instance(object, class.bind(py)))
+    // If `numpy.ma` is not imported, no masked array exists.
+    let (module, name) = (intern!(py, "numpy.ma"), intern!(py, "MaskedArray"));
+    cached_class(&MASKED, module, name).is_some_and(|class| is_instance(object, class))
 }
