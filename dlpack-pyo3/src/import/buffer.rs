@@ -38,18 +38,15 @@ struct BufferOwner {
 }
 
 impl BufferOwner {
-    /// Requests the buffer of an object.
+    /// Requests the buffer of an object. A `memoryview` or a `PickleBuffer` may pass on the buffer of an array.
     fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
         self.buffer.fill_from(object)?;
-        // Some objects, such as a `PickleBuffer`, pass on the buffer of an array.
         let exporter = self.buffer.exporter(object.py());
-        if let Some(exporter) = exporter.filter(|exporter| !exporter.is(object)) {
-            self.array = keepalive_of_exporter(&exporter);
-            if self.array.is_some() {
-                // The array may have got other memory before it was kept.
-                self.buffer = BufferKeepalive::new();
-                self.buffer.fill_from(object)?;
-            }
+        self.array = exporter.and_then(|exporter| keepalive_of_exporter(&exporter));
+        if self.array.is_some() {
+            // The array may have got other memory before it was kept.
+            self.buffer = BufferKeepalive::new();
+            self.buffer.fill_from(object)?;
         }
         Ok(self.buffer.view())
     }
@@ -59,10 +56,9 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
     let describe = |buffer| describe_buffer(object, buffer, may_be_bytes);
-    // Taken before the buffer is requested, because it may run Python code.
     let owner = BufferOwner {
-        array: keepalive_of_exporter(object),
         buffer: BufferKeepalive::new(),
+        array: None,
     };
     // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes
     // there come from Python.

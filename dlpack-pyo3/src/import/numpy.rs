@@ -271,8 +271,8 @@ fn keepalive_of_foreign_base(
     ArrayKeepalive::of_based(array, base, owner)
 }
 
-/// Keeps the memory of an array whose buffer was requested from itself or from a `memoryview`; `None` for other objects. A buffer alone
-/// does not prevent that NumPy frees the memory.
+/// Keeps the memory of an array that exports a buffer, itself or through a `memoryview`; `None` for other objects. The buffer alone does
+/// not prevent NumPy from freeing the memory.
 pub(super) fn keepalive_of_exporter(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
     let exporter = behind_memoryview(object)?;
     if !is_array_or_derived(&exporter) {
