@@ -116,16 +116,18 @@ fn refusal_error(py: Python<'_>, first: PyErr, last: PyErr) -> PyErr {
         return first;
     }
     let first = first.into_value(py).into_bound(py).into_any();
-    let last_context = contexts(last.value(py)).last();
-    let end = last_context.filter(|end| !contexts(&first).any(|one| one.is(end)));
+    let last_context = walk_contexts(last.value(py)).last();
+    let end = last_context.filter(|end| !walk_contexts(&first).any(|one| one.is(end)));
     if let Some(Err(error)) = end.map(|end| end.setattr(intern!(py, "__context__"), &first)) {
         discard_error(py, error);
     }
     last
 }
 
-/// An exception and its contexts, at most so many: Python code can make a cycle of them.
-fn contexts<'py>(error: &Bound<'py, PyAny>) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
+/// Returns an exception and its contexts, at most so many: Python code can make a cycle of them.
+fn walk_contexts<'py>(
+    error: &Bound<'py, PyAny>,
+) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
     const MOST: usize = 100;
 
     let next = |error: &Bound<'py, PyAny>| {

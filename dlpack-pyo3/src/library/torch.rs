@@ -63,8 +63,8 @@ pub(crate) fn is_tensor_class(class: &Bound<'_, PyAny>) -> bool {
     cached_attributes(class.py()).is_some_and(|torch| torch.tensor.is(class))
 }
 
-/// Whether a class that inherits the exchange table inherits what `__dlpack__` does too: `__torch_function__` overrides
-/// that method too.
+/// Whether a subclass of `torch.Tensor` inherits its `__dlpack__` as it is. A class can override that method by
+/// `__torch_function__`.
 pub(crate) fn inherits_method(object: &Bound<'_, PyAny>) -> bool {
     let (py, class) = (object.py(), object.get_type());
     let Some(torch) = cached_attributes(py) else {
