@@ -147,6 +147,16 @@ pub(crate) fn discard_error(py: Python<'_>, error: PyErr) {
     raise_pyo3_error(py, error).clear_exception(py);
 }
 
+/// Drops an error that [concerns the object](concerns_object) that raised it, and returns any other.
+#[cold]
+pub(crate) fn discard_if_concerns_object(py: Python<'_>, error: PyErr) -> PyResult<()> {
+    if !concerns_object(py, &error) {
+        return Err(error);
+    }
+    discard_error(py, error);
+    Ok(())
+}
+
 /// Runs user code called by CPython; a panic in it raises `BufferError`. PyO3's `PanicException` would pass every
 /// `except Exception`.
 // ERR-06

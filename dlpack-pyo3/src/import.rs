@@ -33,7 +33,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
 use crate::capi::class_attribute;
-use crate::error::{OrRaise, concerns_object, discard_error, fail};
+use crate::error::{OrRaise, concerns_object, discard_error, discard_if_concerns_object, fail};
 use crate::exchange::lookup::{self, Unchecked};
 use crate::import::consume::consume_capsule;
 use crate::keepalive::attached;
@@ -115,7 +115,7 @@ fn describe_refused(object: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
 #[inline]
 pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if library::numpy::is_exact_array(object) {
-        if let Some(tensor) = numpy::import_array(object) {
+        if let Some(tensor) = numpy::import_array(object).or_fetch(object.py())? {
             return Ok(Some(tensor));
         }
     }
@@ -192,13 +192,8 @@ fn import_by_method(
 /// buffer cannot have. It also raises the clearer error, for a deleted array.
 fn import_jax_buffer(array: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     let py = array.py();
-    buffer::of_buffer(array).or_else(|error| {
-        if !concerns_object(py, &error) {
-            return Err(error);
-        }
-        discard_error(py, error);
-        Ok(None)
-    })
+    let tensor = buffer::of_buffer(array);
+    tensor.or_else(|error| discard_if_concerns_object(py, error).map(|()| None))
 }
 
 /// Imports the tensor of an object that has the methods of a class of ours, or overrides them in Python: by these methods alone.
@@ -269,7 +264,8 @@ pub fn from_dlpack_with(
     let taken = match import_by_method(object, device, copy) {
         // NumPy exports no types of `ml_dtypes`, and before version 2.1 no read-only arrays.
         Err(error) if on_host && error.is_instance_of::<PyBufferError>(object.py()) => {
-            Some((numpy::import_array(object).ok_or(error)?, false))
+            let tensor = numpy::import_array(object).or_fetch(object.py())?;
+            Some((tensor.ok_or(error)?, false))
         }
         taken => taken?,
     };

@@ -284,6 +284,32 @@ def test_a_base_that_refuses_its_buffer():
     assert p.take(array).tolist() == p.take(other).tolist() == list(b"12345678")
 
 
+@pytest.mark.parametrize("keep", [*KEPT, lambda array: setattr(p.Settings(8), "state", array)])
+@pytest.mark.parametrize("step", ["base", pytest.param("__buffer__", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="a method since Python 3.12"))])
+@pytest.mark.parametrize("error", [KeyboardInterrupt("own"), SystemExit(3), MemoryError("own"), ValueError("own")])
+def test_an_interrupt_in_a_base(keep, step, error):
+    """An interrupt reaches the caller; of any other error of a base only follows that it has no array, or no buffer."""
+
+    def fail(*_):
+        raise error
+
+    class Owner:
+        def __init__(self, array):
+            self.array, self.__array_interface__ = array, array.__array_interface__
+
+    array = np.asarray(Owner(made(keep)))
+    setattr(Owner, step, property(fail) if step == "base" else fail)
+    for view in array, memoryview(array):
+        if isinstance(error, ValueError):
+            release = keep(view)
+            if release:
+                release()
+        else:
+            with pytest.raises(type(error)) as arrived:
+                keep(view)
+            assert arrived.value is error
+
+
 def test_a_view_that_gets_another_state():
     """`__setstate__` drops the base of a view at once; the memory stays."""
     array = made(keep_managed)

@@ -220,11 +220,10 @@ unsafe extern "C" fn set<T: ExportsTensors>(
         let object = unsafe { Borrowed::from_ptr(py, object) };
         // SAFETY: the descriptor has checked that the object is an instance of its class.
         let object = unsafe { object.cast_unchecked::<T>() };
-        if array
-            .as_ref()
-            .is_some_and(|array| copy_array(&object, name, array))
-        {
-            return Ok(());
+        if let Some(array) = &array {
+            if copy_array(&object, name, array)? {
+                return Ok(());
+            }
         }
         // Imported before the object is borrowed: the array's library may run code that accesses the object's tensors.
         let tensor = attribute.import_array(array.as_ref())?;
@@ -244,10 +243,10 @@ fn copy_array<T: ExportsTensors>(
     object: &Bound<'_, T>,
     name: &str,
     array: &Bound<'_, PyAny>,
-) -> bool {
+) -> Result<bool, Raised> {
     // Code of the user may run before the elements are read, for example for `shape = [rows.count(), _]`.
-    let Some((described, _keepalive)) = numpy::read_array(array) else {
-        return false;
+    let Some((described, _keepalive)) = numpy::read_array(array)? else {
+        return Ok(false);
     };
     // SAFETY: the guard is dropped after the last use of `value`.
     match unsafe { T::Frozen::borrow_exclusive(object) } {
@@ -257,11 +256,11 @@ fn copy_array<T: ExportsTensors>(
             // Python.
             let copied = unsafe { view_strided(&described, copy) };
             drop(guard);
-            copied == Ok(true)
+            Ok(copied == Ok(true))
         }
         Err(raised) => {
             raised.clear_exception(object.py());
-            false
+            Ok(false)
         }
     }
 }

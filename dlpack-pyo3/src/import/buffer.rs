@@ -42,7 +42,9 @@ impl BufferOwner {
     fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
         self.buffer.fill_from(object)?;
         let exporter = self.buffer.exporter(object.py());
-        self.array = exporter.and_then(|exporter| keepalive_of_exporter(&exporter));
+        if let Some(exporter) = exporter {
+            self.array = keepalive_of_exporter(&exporter)?;
+        }
         if self.array.is_some() {
             // The array may have got other memory before it was kept.
             self.buffer = BufferKeepalive::new();

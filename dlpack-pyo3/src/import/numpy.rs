@@ -28,7 +28,7 @@ use pyo3::types::{PyCapsule, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
 use crate::capi::class_attribute;
-use crate::error::discard_error;
+use crate::error::{OrRaise, Raised, discard_if_concerns_object};
 use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
 use crate::library::numpy::{
     OWNS_DATA, TYPES, WRITABLE, is_array_or_derived, is_exact_array, known_api,
@@ -59,30 +59,38 @@ struct DtypeFields {
     number: c_int,
 }
 
-/// Imports an array; `None` if [`read_array`] returns `None`.
+/// Imports an array; `None` if [`read_array`] returns `None`, or there is no memory.
 #[inline(never)]
-pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Option<Managed> {
-    let (array, owner) = read_array(object)?;
+pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Result<Option<Managed>, Raised> {
+    let Some((array, owner)) = read_array(object)? else {
+        return Ok(None);
+    };
     // SAFETY: the owner keeps the memory alive. All other writes there come from Python.
-    unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok()
+    Ok(unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok())
 }
 
 /// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has, and keeps it alive. `None`
 /// for other objects, which are imported through their methods, and for memory of another DLPack producer.
 ///
 /// The fields are read in one step, since Python code may change shape and strides.
+///
+/// # Errors
+///
+/// An interrupt, or exhausted memory, in code of the array's base.
 #[inline(always)]
 pub(crate) fn read_array<'a>(
     object: &'a Bound<'_, PyAny>,
-) -> Option<(Strided<'a>, ArrayKeepalive)> {
+) -> Result<Option<(Strided<'a>, ArrayKeepalive)>, Raised> {
     if !is_exact_array(object) || !may_keep_objects(object.py()) {
-        return None;
+        return Ok(None);
     }
     // Taken before the fields are read: a base that lends its memory may run code that changes the array.
-    let keepalive = keepalive_of(object)?;
+    let Some(keepalive) = keepalive_of(object)? else {
+        return Ok(None);
+    };
     // SAFETY: an instance of this class begins with this struct, and `object` keeps it alive.
     let fields = unsafe { &*object.as_ptr().cast::<ArrayFields>() };
-    Some((describe_fields(object.py(), fields)?, keepalive))
+    Ok(describe_fields(object.py(), fields).map(|array| (array, keepalive)))
 }
 
 /// The fields of a structured array, read in one step.
@@ -98,18 +106,23 @@ pub(crate) struct ArraySnapshot<'py> {
 
 /// Reads the fields of a NumPy array, also of a derived class; `None` for other objects. No Python code runs between them, so they
 /// belong together.
-pub(crate) fn take_snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<ArraySnapshot<'py>> {
+///
+/// # Errors
+///
+/// Those of [`read_array`].
+pub(crate) fn take_snapshot<'py>(
+    object: &Bound<'py, PyAny>,
+) -> Result<Option<ArraySnapshot<'py>>, Raised> {
     let py = object.py();
-    let class = known_api(py)?.class.as_ptr().cast();
-    // SAFETY: attached, as `py` shows; a live object and a class.
-    if unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), class) } == 0 {
-        return None;
+    if !is_array_or_derived(object) {
+        return Ok(None);
     }
     // An array over a tensor of another producer keeps that tensor alive itself. Taken before the fields are read.
-    let keepalive = keepalive_of(object).unwrap_or_else(|| ArrayKeepalive::of_array(object));
+    let keepalive = keepalive_of(object)?.unwrap_or_else(|| ArrayKeepalive::of_array(object));
     // SAFETY: an array of this or a derived class begins with this struct, and `object` keeps it alive.
     let array = unsafe { &*object.as_ptr().cast::<ArrayFields>() };
-    let rank = usize::try_from(array.ndim).ok()?;
+    // NumPy has arrays of 64 axes at most.
+    let rank = usize::try_from(array.ndim).unwrap_or(0);
     let [shape, strides] = [array.shape, array.strides].map(|list| match rank {
         0 => Vec::new(),
         // SAFETY: an array with axes has one number for each in both lists, and nothing changes them before they are copied.
@@ -117,25 +130,25 @@ pub(crate) fn take_snapshot<'py>(object: &Bound<'py, PyAny>) -> Option<ArraySnap
     });
     // SAFETY: an array has a data type, and keeps it alive.
     let dtype = unsafe { Bound::from_borrowed_ptr(py, array.dtype.cast_mut().cast()) };
-    Some(ArraySnapshot {
+    Ok(Some(ArraySnapshot {
         data: array.data,
         shape,
         strides,
         read_only: array.flags & WRITABLE == 0,
         dtype,
         keepalive,
-    })
+    }))
 }
 
 /// Keeps the memory of an array alive; `None` if the memory comes from another DLPack producer. The caller has checked that the
 /// object is an array.
 #[inline(always)]
-fn keepalive_of(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+fn keepalive_of(object: &Bound<'_, PyAny>) -> Result<Option<ArrayKeepalive>, Raised> {
     // SAFETY: an array, which begins with this struct, and which `object` keeps alive.
     let base = unsafe { (*object.as_ptr().cast::<ArrayFields>()).base };
     // Without a base the array owns its memory.
     if base.is_null() {
-        Some(ArrayKeepalive::of_array(object))
+        Ok(Some(ArrayKeepalive::of_array(object)))
     } else {
         keepalive_of_view(object)
     }
@@ -207,7 +220,7 @@ fn ml_dtype_of(py: Python<'_>, dtype: &DtypeFields) -> Option<DataType> {
 /// `None` if NumPy imported the memory through `numpy.from_dlpack`: only NumPy knows its device then, such as pinned host memory.
 /// Also `None` if Python code that runs meanwhile gives the view other memory.
 #[inline(never)]
-fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
+fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Result<Option<ArrayKeepalive>, Raised> {
     keepalive_of_chain(view, MOST_LINKS)
 }
 
@@ -215,9 +228,15 @@ fn keepalive_of_view(view: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
 const MOST_LINKS: u32 = 16;
 
 /// [`keepalive_of_view`], through at most `links` objects that are no arrays.
-fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepalive> {
+fn keepalive_of_chain(
+    view: &Bound<'_, PyAny>,
+    links: u32,
+) -> Result<Option<ArrayKeepalive>, Raised> {
     let py = view.py();
-    let class = known_api(py)?.class.as_ptr().cast();
+    let Some(api) = known_api(py) else {
+        return Ok(None);
+    };
+    let class = api.class.as_ptr().cast();
     let mut array = view.as_ptr();
     let base = loop {
         // SAFETY: an array begins with this struct; `view` keeps its bases alive.
@@ -234,7 +253,7 @@ fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepal
     // SAFETY: `view` itself or one of its bases, which it keeps alive.
     let array = unsafe { Bound::from_borrowed_ptr(py, array) };
     let Some(base) = base else {
-        return Some(ArrayKeepalive::of_array(&array));
+        return Ok(Some(ArrayKeepalive::of_array(&array)));
     };
     // SAFETY: the array keeps its base alive.
     let base = unsafe { Bound::from_borrowed_ptr(py, base) };
@@ -245,7 +264,7 @@ fn keepalive_of_chain(view: &Bound<'_, PyAny>, links: u32) -> Option<ArrayKeepal
     };
     let before = memory_of(view);
     let keepalive = keepalive_of_foreign_base(&array, &base, links)?;
-    (memory_of(view) == before).then_some(keepalive)
+    Ok(keepalive.filter(|_| memory_of(view) == before))
 }
 
 /// Keeps the memory of an array with a base that is no array: by the array behind the base, and by a buffer of the base. May run
@@ -255,65 +274,76 @@ fn keepalive_of_foreign_base(
     array: &Bound<'_, PyAny>,
     base: &Bound<'_, PyAny>,
     links: u32,
-) -> Option<ArrayKeepalive> {
+) -> Result<Option<ArrayKeepalive>, Raised> {
     const NAMES: [&CStr; 2] = [c"numpy_dltensor", c"numpy_dltensor_versioned"];
 
     if let Ok(capsule) = base.cast::<PyCapsule>() {
         let mut names = NAMES.iter();
         if names.any(|name| capsule.is_valid_checked(Some(name))) {
-            return None;
+            return Ok(None);
         }
     }
-    let owner = match array_behind(base) {
-        Some(owner) => Some(keepalive_of_chain(&owner, links.checked_sub(1)?)?),
-        None => None,
-    };
-    ArrayKeepalive::of_based(array, base, owner)
+    let mut owner = None;
+    if let Some(behind) = array_behind(base)? {
+        owner = match links.checked_sub(1) {
+            Some(links) => keepalive_of_chain(&behind, links)?,
+            None => None,
+        };
+        if owner.is_none() {
+            return Ok(None);
+        }
+    }
+    ArrayKeepalive::of_based(array, base, owner).map(Some)
 }
 
 /// Keeps the memory of an array that exports a buffer, itself or through a `memoryview`; `None` for other objects. The buffer alone does
 /// not prevent NumPy from freeing the memory.
-pub(super) fn keepalive_of_exporter(object: &Bound<'_, PyAny>) -> Option<ArrayKeepalive> {
-    let exporter = behind_memoryview(object)?;
-    if !is_array_or_derived(&exporter) {
-        return None;
-    }
-    keepalive_of(&exporter).or_else(|| Some(ArrayKeepalive::of_array(&exporter)))
+pub(super) fn keepalive_of_exporter(
+    object: &Bound<'_, PyAny>,
+) -> Result<Option<ArrayKeepalive>, Raised> {
+    let exporter = behind_memoryview(object)?.filter(is_array_or_derived);
+    let Some(exporter) = exporter else {
+        return Ok(None);
+    };
+    let keepalive = keepalive_of(&exporter)?;
+    Ok(keepalive.or_else(|| Some(ArrayKeepalive::of_array(&exporter))))
 }
 
 /// The object that exports the buffer of a `memoryview`; any other object itself.
-fn behind_memoryview<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+fn behind_memoryview<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Raised> {
     if object.is_exact_instance_of::<PyMemoryView>() {
         attribute_of(object, intern!(object.py(), "obj"))
     } else {
-        Some(object.clone())
+        Ok(Some(object.clone()))
     }
 }
 
 /// The array that owns the memory of an object: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the
 /// object that `sliding_window_view` and `as_strided` put in between.
-fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Raised> {
     let py = base.py();
-    let found = behind_memoryview(base)?;
+    let Some(found) = behind_memoryview(base)? else {
+        return Ok(None);
+    };
     if is_array_or_derived(&found) {
-        return Some(found);
+        return Ok(Some(found));
     }
     let (class, name) = (found.get_type(), intern!(py, "base"));
     let has = |name| class_attribute(&class, name).is_some();
     // The lookup in an object without attributes of its own, such as a `bytearray`, would raise an exception.
     if !has(name) && !has(intern!(py, "__dict__")) {
-        return None;
+        return Ok(None);
     }
-    attribute_of(&found, name).filter(is_array_or_derived)
+    Ok(attribute_of(&found, name)?.filter(is_array_or_derived))
 }
 
-/// An attribute of an object; `None` if it has none, or raises an error.
+/// An attribute of an object; `None` if it has none, or raises an error that concerns the object.
 fn attribute_of<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
-) -> Option<Bound<'py, PyAny>> {
+) -> Result<Option<Bound<'py, PyAny>>, Raised> {
+    let py = object.py();
     let found = object.getattr_opt(name);
-    found
-        .map_err(|error| discard_error(object.py(), error))
-        .ok()?
+    let found = found.or_else(|error| discard_if_concerns_object(py, error).map(|()| None));
+    found.or_raise(py)
 }

@@ -3,9 +3,11 @@
 
 use core::ptr::NonNull;
 
+use dlpack_core::Error;
 use pyo3::{ffi, prelude::*};
 
 use crate::capi::may_have_buffer;
+use crate::error::{OrRaise, Raised, discard_if_concerns_object, raise_core_error};
 use crate::keepalive::BufferKeepalive;
 use crate::keepalive::guard::{release_attached_reference, run_attached};
 
@@ -52,24 +54,34 @@ impl ArrayKeepalive {
     }
 
     /// Takes two references to `array`, and a buffer of its base, unless the base refuses one. `owner` keeps the memory of the array
-    /// behind the base. `None` if there is no memory.
+    /// behind the base.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory, or an interrupt arrives while the base is asked.
     #[cold]
     pub(crate) fn of_based(
         array: &Bound<'_, PyAny>,
         base: &Bound<'_, PyAny>,
         owner: Option<Self>,
-    ) -> Option<Self> {
+    ) -> Result<Self, Raised> {
+        let py = base.py();
         let mut based = try_box(BasedArray {
             array: ArrayReferences::new(array),
             base: BufferKeepalive::new(),
             owner,
+        })
+        .ok_or_else(|| {
+            let bytes = size_of::<BasedArray>();
+            raise_core_error(py, &Error::OutOfMemory { bytes })
         })?;
         if may_have_buffer(base) {
             if let Err(raised) = based[0].base.fill_from(base) {
-                raised.clear_exception(base.py());
+                let error = raised.take_exception(py);
+                discard_if_concerns_object(py, error).or_raise(py)?;
             }
         }
-        Some(Self::Based(based))
+        Ok(Self::Based(based))
     }
 }
 

@@ -12,6 +12,7 @@ use dlpack_core::element::{Plain, RecordLayout};
 use dlpack_core::{DataType, Error, FromDLPack, Managed, TensorRef};
 use pyo3::prelude::*;
 
+use crate::error::OrRaise;
 use crate::import::numpy;
 use crate::keepalive::ArrayKeepalive;
 use crate::view::options::Options;
@@ -139,10 +140,15 @@ impl<V: HostView, O: Options> ElementTask<V::Element> for Extract<'_, '_, V, O> 
     where
         V::Element: Plain,
     {
-        match Leased::from_numpy_array(self.0) {
-            Some(view) => Ok(view),
-            None => Leased::from_any_object(self.0),
+        let Self(object, _) = self;
+        if !O::AS_BYTES {
+            if let Some((array, keepalive)) = numpy::read_array(object).or_fetch(object.py())? {
+                if let Some(view) = Leased::from_numpy_array(&array, keepalive) {
+                    return Ok(view);
+                }
+            }
         }
+        Leased::from_any_object(object)
     }
 
     #[inline(always)]
@@ -192,12 +198,8 @@ impl<V: HostView, O: Options> Leased<V, O> {
 
     /// The view of a NumPy array, if nothing but its struct needs to be read.
     #[inline(always)]
-    fn from_numpy_array(object: &Bound<'_, PyAny>) -> Option<Self> {
-        if O::AS_BYTES {
-            return None;
-        }
-        let (array, keepalive) = numpy::read_array(object)?;
-        let found = UnownedArray::from_strided(&array, V::WRITES)?;
+    fn from_numpy_array(array: &Strided<'_>, keepalive: ArrayKeepalive) -> Option<Self> {
+        let found = UnownedArray::from_strided(array, V::WRITES)?;
         if O::CONTIGUOUS && !found.is_contiguous() {
             return None;
         }

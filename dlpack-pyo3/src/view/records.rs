@@ -90,7 +90,7 @@ impl NeedsRecords {
         if let Some(loss) = Loss::of_object(object)? {
             return Err(self.type_error(object, &format!("found {loss}")));
         }
-        if let Some(snapshot) = take_snapshot(object) {
+        if let Some(snapshot) = take_snapshot(object).or_fetch(py)? {
             return Ok(snapshot);
         }
         let buffer = match PyMemoryView::from(object) {
@@ -107,7 +107,8 @@ impl NeedsRecords {
         };
         // NumPy gets the buffer, because it would copy some objects, such as its own scalars.
         let array = numpy::asarray_of(&buffer)?;
-        take_snapshot(&array).ok_or_else(|| {
+        let snapshot = take_snapshot(&array).or_fetch(py)?;
+        snapshot.ok_or_else(|| {
             let text = "this NumPy has another C API than versions 1 and 2, which are known here";
             fail!(py, PyImportError: "{text}").take_exception(py)
         })
