@@ -364,6 +364,10 @@ snapshots! {
         #[dlpack(shape = [height, self.width, 3, height], byte_strides = [linesize, _, _, _])]
         struct Frame { #[dlpack(data)] data: Vec<u8>, height: u32, width: u32, linesize: usize }
     ";
+    from_list_of_strides: FromDLPack, USUAL, "
+        #[dlpack(strides = [row, _])]
+        struct Rows { #[dlpack(data)] items: Vec<f32>, #[dlpack(shape)] sizes: Vec<usize>, row: isize }
+    ";
     from_tuple: FromDLPack, USUAL, "
         #[dlpack(shape = [self.1, self.2], order = \"F\", offset = self.3)]
         struct Matrix(#[dlpack(data)] Vec<f64>, usize, usize, usize);
