@@ -165,10 +165,13 @@ fn import_by_method(
     }
     // Not checked for a capsule, which is nothing but a tensor.
     if class_attribute(&object.get_type(), intern!(py, "__dlpack__")).is_some() {
-        if device.is_none() && copy.is_none() && jax::is_jax_array(object) {
-            if let Some(tensor) = import_jax_buffer(object)? {
-                return Ok(Some((tensor, false)));
+        if jax::is_jax_array(object) {
+            if device.is_none() && copy.is_none() {
+                if let Some(tensor) = import_jax_buffer(object)? {
+                    return Ok(Some((tensor, false)));
+                }
             }
+            jax::refuse_deleted(object)?;
         }
         lossy::refuse_lossy(object)?;
     } else {
@@ -189,11 +192,10 @@ fn import_by_method(
 }
 
 /// Imports the buffer of an array of JAX; `None` if `__dlpack__` must be called: for an array on a GPU, or with a data type that a
-/// buffer cannot have. It also raises the clearer error, for a deleted array.
+/// buffer cannot have.
 fn import_jax_buffer(array: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    let py = array.py();
     let tensor = buffer::of_buffer(array);
-    tensor.or_else(|error| discard_if_concerns_object(py, error).map(|()| None))
+    tensor.or_else(|error| discard_if_concerns_object(array.py(), error).map(|()| None))
 }
 
 /// Imports the tensor of an object that has the methods of a class of ours, or overrides them in Python: by these methods alone.
@@ -260,17 +262,28 @@ pub fn from_dlpack_with(
     if device.is_none() && copy.is_none() {
         return from_dlpack(object);
     }
+    let py = object.py();
+    library::numpy::find_if_imported(py);
     let on_host = device.is_none_or(|device| device == Device::CPU);
-    let taken = match import_by_method(object, device, copy) {
-        // NumPy exports no types of `ml_dtypes`, and before version 2.1 no read-only arrays.
-        Err(error) if on_host && error.is_instance_of::<PyBufferError>(object.py()) => {
-            let tensor = numpy::import_array(object).or_fetch(object.py())?;
-            Some((tensor.ok_or(error)?, false))
-        }
-        taken => taken?,
+    // NumPy's own method locks nothing, but its copies are as good as those made here.
+    let array = if on_host && copy != Some(true) {
+        numpy::import_array(object).or_fetch(py)?
+    } else {
+        None
+    };
+    let taken = match array {
+        Some(tensor) => Some((tensor, false)),
+        None => match import_by_method(object, device, copy) {
+            // NumPy exports no types of `ml_dtypes`, and before version 2.1 no read-only arrays.
+            Err(error) if on_host && error.is_instance_of::<PyBufferError>(py) => {
+                let tensor = numpy::import_array(object).or_fetch(py)?;
+                Some((tensor.ok_or(error)?, false))
+            }
+            taken => taken?,
+        },
     };
     let (tensor, in_full) = taken.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
-    let (py, data) = (object.py(), tensor.view().device());
+    let data = tensor.view().device();
     let unreachable = |wanted: &Device| *wanted != data && !is_host(*wanted, data);
     if let Some(requested) = device.filter(unreachable) {
         return Err(Error::UnreachableDevice { data, requested }).or_fetch(py);

@@ -74,11 +74,20 @@ fn describe_exception(py: Python<'_>, error: PyErr) -> PyResult<String> {
     if !concerns_object(py, &error) {
         return Err(error);
     }
-    Ok(format!(
-        "raises {}: {}",
-        error.get_type(py),
-        error.value(py)
-    ))
+    let class = text_of(&error.get_type(py))?;
+    Ok(format!("raises {class}: {}", text_of(error.value(py))?))
+}
+
+/// The text of an object, or a replacement if its `__str__` raises an exception. An interrupt and exhausted memory are passed on.
+fn text_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    match object.str() {
+        Ok(text) => Ok(text.to_string_lossy().into_owned()),
+        Err(failed) if concerns_object(object.py(), &failed) => Ok(format!(
+            "<unprintable {} object>",
+            object.get_type().name()?
+        )),
+        Err(failed) => Err(failed),
+    }
 }
 
 fn write_result(

@@ -30,7 +30,7 @@ pub mod methods;
 
 use std::sync::{Mutex, PoisonError};
 
-pub(crate) use array::ArrayKeepalive;
+pub(crate) use array::{ArrayKeepalive, BasedArray};
 pub(crate) use borrowing::{
     AnyBorrowGuard, BorrowGuard, ContentsBorrow, already_borrowed, borrow_contents,
 };

@@ -14,6 +14,8 @@
 mod memoryview;
 mod records;
 
+pub(crate) use memoryview::behind_wrapper;
+
 use core::ffi::{CStr, c_int, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};

@@ -258,9 +258,9 @@ def main():
                 print(f"FAIL {library.title}, {state.name}, {question}: {words}")
         for line in library.stale:
             print(f"known otherwise: {line}")
-        if library.title == "torch" and library.skipped is None:
-            # Its DataLoader, with spawned and forked workers; and our answers for its states.
-            for script in ("carry.py", "torch_states.py"):
+        # Torch's DataLoader, with spawned and forked workers; and our answers for unusual states.
+        for script in {"torch": ["carry.py", "torch_states.py"], "jax": ["jax_states.py"]}.get(library.title, []):
+            if library.skipped is None:
                 failed += subprocess.run([library.python, HERE.parent / "tests" / script], env=library.environment).returncode != 0
     for library in libraries:
         if library.skipped is not None:

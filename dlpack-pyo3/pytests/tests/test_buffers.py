@@ -34,6 +34,35 @@ BUFFERS = [
         for code, name in zip("bBhHiIqQfd", "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float32 float64".split())
     ),
 ]
+
+
+class Packed(c.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = [("x", c.c_float), ("y", c.c_int)]
+
+
+class Bits(c.Structure):
+    _fields_ = [("x", c.c_int, 3), ("y", c.c_int, 5)]
+
+
+class Either(c.Union):
+    _fields_ = [("x", c.c_double), ("y", c.c_int)]
+
+
+class Short(c.Union):
+    _fields_ = [("x", c.c_int16)]
+
+
+@pytest.mark.parametrize("item", [Packed, Bits, Either, Short])
+def test_packed_structs_and_unions_are_no_numbers(item):
+    """The format of `ctypes` for them is that of a byte."""
+    for thing in item(), (item * 3)():
+        assert memoryview(thing).itemsize > 1
+        with pytest.raises(BufferError, match="no data type of DLPack is a buffer's"):
+            p.take(thing)
+
+
 if np:
     BUFFERS += [
         (lambda: np.float32(2.0), "float32", (), (), True),

@@ -538,11 +538,34 @@ def test_a_retry_that_fails_keeps_its_own_context():
     with pytest.raises(RuntimeError) as raised:
         p.Tensor.from_dlpack(Raises(reason, last))
     assert last.__context__ is cause and cause.__context__ is reason and reason.__context__ is None
+    last.__context__ = cause
     reason.__context__ = last
     cause.__context__ = None
     with pytest.raises(RuntimeError):
         p.Tensor.from_dlpack(Raises(reason, last))
     assert last.__context__ is cause and cause.__context__ is None and reason.__context__ is last
+
+
+@pytest.mark.parametrize("links", [1, 50, 99, 100, 150])
+def test_long_chains_of_contexts(links):
+    """Nothing is lost, no cycle is made, and nothing is linked to a chain of more contexts than are followed."""
+
+    def link(first, end):
+        for _ in range(links - 1):
+            first.__context__ = ValueError()
+            first = first.__context__
+        first.__context__ = end
+
+    reason, cause, last = TypeError("a keyword"), OSError("the file was truncated"), RuntimeError("cannot map the array")
+    link(last, cause)
+    with pytest.raises(RuntimeError):
+        p.Tensor.from_dlpack(Raises(reason, last))
+    assert cause.__context__ is (reason if links < 100 else None) and reason.__context__ is None
+    last.__context__ = None
+    link(reason, last)
+    with pytest.raises(RuntimeError):
+        p.Tensor.from_dlpack(Raises(reason, last))
+    assert last.__context__ is None
 
 
 def test_copies_that_the_producer_does_not_know():
@@ -670,6 +693,33 @@ def test_inspecting_is_interrupted(method, kind):
     with pytest.raises(kind, match="of the producer"):
         p.inspect(Producer())
     assert calls[-1] == method and calls.count(method) == 1
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError, ValueError])
+def test_inspecting_an_exception_is_interrupted(kind):
+    class Class(type):
+        def __str__(cls):
+            if cls is OfClass:
+                raise kind("of the class")
+            return type.__str__(cls)
+
+    class OfClass(Exception, metaclass=Class):
+        pass
+
+    class OfText(Exception, metaclass=Class):
+        def __str__(self):
+            raise kind("of the text")
+
+    class Producer:
+        def __dlpack_device__(self):
+            raise error
+
+    for error, words in (OfClass(), "of the class"), (OfText(), "of the text"):
+        if kind is ValueError:
+            assert "<unprintable " in p.inspect(Producer())
+            continue
+        with pytest.raises(kind, match=words):
+            p.inspect(Producer())
 
 
 def test_inspecting():
@@ -863,6 +913,15 @@ def test_a_request_for_an_array_of_ml_dtypes(numpy, device, copy):
         p.Tensor.from_dlpack(array, device=(2, 0), copy=copy)
     with pytest.raises(BufferError):
         p.Tensor.from_dlpack(array.astype(ml_dtypes.int4), device=device, copy=copy)
+
+
+@pytest.mark.parametrize("request_", ["copy=True", "copy=False", "device=(1, 0)"])
+def test_a_request_that_is_the_first_import(script, request_):
+    pytest.importorskip("ml_dtypes")
+    script(f"""
+import dlpack_probe as p, ml_dtypes, numpy as np
+assert p.Tensor.from_dlpack(np.ones(3, ml_dtypes.bfloat16), {request_}).tolist() == [1.0] * 3
+""")
 
 
 def test_arrays_of_ml_dtypes_that_have_no_equal(numpy):
@@ -1089,6 +1148,7 @@ def test_a_setter_that_needs_a_contiguous_array():
     for array in (np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(2, 6)[:, ::2]):
         with pytest.raises(ValueError, match=r"array of float64 of shape \(2, 3\): it is not (.*), with strides .*; pass") as refused:
             settings.kept_matrix = array
+        assert ("numpy.asfortranarray(x)" in str(refused.value)) and ("for a field in" in str(refused.value)) is not array.flags.c_contiguous
         if array.flags.c_contiguous:
             assert str(refused.value).endswith("it is not in Fortran order, with strides (3, 1); pass numpy.asfortranarray(x)")
         settings.kept_matrix = np.asfortranarray(array)

@@ -44,7 +44,30 @@ def keep_buffer(array):
     return lambda: adopted.clear()
 
 
-KEPT = [keep_view, keep_managed, keep_tensor, keep_part, keep_array_over_tensor, keep_buffer]
+def keep_without_copy(array):
+    tensor = [p.Tensor.from_dlpack(array, copy=False)]
+    return lambda: tensor.clear()
+
+
+def keep_on_host(array):
+    tensor = [p.Tensor.from_dlpack(array, device=(1, 0))]
+    return lambda: tensor.clear()
+
+
+KEPT = [keep_view, keep_managed, keep_tensor, keep_part, keep_array_over_tensor, keep_buffer, keep_without_copy, keep_on_host]
+
+
+class Method:
+    """Passes on the buffer of another object: a method since Python 3.12."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __buffer__(self, flags):
+        return memoryview(self.given)
+
+
+WITH_METHOD = [pytest.param(Method, marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="a method since Python 3.12"))]
 
 
 def made(keep):
@@ -68,7 +91,7 @@ def test_an_array_is_not_resized(keep):
 
 @pytest.mark.parametrize("keep", KEPT)
 @pytest.mark.parametrize("part", [slice(None), slice(1, 7)])
-@pytest.mark.parametrize("behind", [memoryview, pickle.PickleBuffer, lambda array: memoryview(pickle.PickleBuffer(array))])
+@pytest.mark.parametrize("behind", [memoryview, pickle.PickleBuffer, lambda array: memoryview(pickle.PickleBuffer(array)), *WITH_METHOD])
 def test_an_array_behind_a_buffer_is_not_resized(keep, part, behind):
     """A buffer does not prevent that."""
     arrays = [made(keep)]
@@ -193,7 +216,25 @@ def through_scalar(array):
     return np.frombuffer(array.view([("all", array.dtype, len(array))])[0], array.dtype)
 
 
+def through_pickle_buffer(array):
+    return np.ndarray(array.shape, array.dtype, buffer=pickle.PickleBuffer(array))
+
+
+def through_pickle_buffer_of_scalar(array):
+    return np.ndarray(array.shape, array.dtype, buffer=pickle.PickleBuffer(array.view([("all", array.dtype, len(array))])[0]))
+
+
+def through_method(array):
+    return np.asarray(Method(array))
+
+
+def through_buffer_of_method(array):
+    return np.ndarray(array.shape, array.dtype, buffer=Method(Method(array)))
+
+
 LINKS = [through_window, through_memoryview, through_links, through_scalar, np.lib.stride_tricks.as_strided]
+LINKS += [through_pickle_buffer, through_pickle_buffer_of_scalar]
+LINKS += [through_method, through_buffer_of_method] if sys.version_info >= (3, 12) else []
 
 
 @pytest.mark.parametrize("keep", KEPT)
@@ -265,6 +306,17 @@ def test_a_base_that_changes_the_array():
     junk = [np.full(4, 1.0) for _ in range(100)]
     assert tensor.tolist() == [7.0] * 4
     del junk
+
+
+@pytest.mark.parametrize("behind", [lambda part: part, memoryview, pickle.PickleBuffer])
+def test_the_array_behind_a_record_is_not_resized(behind):
+    """The bytes of a record, which is a scalar of NumPy over an array."""
+    arrays = [np.zeros(100, [("a", "f8"), ("b", "f8")])]
+    others = [np.zeros(3, "f4") for _ in range(3)]
+    kept = p.give_views(*others, behind(arrays[0][3]))
+    with pytest.raises(ValueError, match="cannot resize"):
+        arrays.pop().resize(BIG)
+    del kept
 
 
 def test_links_without_end():

@@ -91,7 +91,9 @@ def test_buffers_whose_bytes_are_not_viewed():
             bytes_of(x)
     # A write to a reference would corrupt the interpreter.
     Named = type("Named", (ctypes.Structure,), {"_fields_": [("x", ctypes.c_int), ("name", ctypes.py_object)]})
-    for x in (ctypes.py_object * 2)(1, 2), Named(1, "x"):
+    # The colon is that of a name, not the one behind a name.
+    Colon = type("Colon", (ctypes.Structure,), {"_fields_": [("x:y", ctypes.c_double), ("name", ctypes.py_object)]})
+    for x in (ctypes.py_object * 2)(1, 2), Named(1, "x"), Colon(1, "x"):
         with pytest.raises(TypeError, match="no data type of DLPack is a buffer's"):
             bytes_of(x)
     released = memoryview(b"ab")

@@ -77,6 +77,18 @@ def main():
     class Disabled(Tenfold):
         __torch_function__ = torch._C._disabled_torch_function_impl
 
+    class Detached(torch.Tensor):
+        """Its override exports what the method of PyTorch refuses."""
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if function is torch.Tensor.__dlpack__:
+                return args[0].as_subclass(torch.Tensor).detach().resolve_conj().__dlpack__(**kwargs or {})
+            return super().__torch_function__(function, types, args, kwargs)
+
+    assert p.states.real(torch.ones(2, requires_grad=True).as_subclass(Detached)) == [1, 1]
+    assert p.states.complex(z.conj().as_subclass(Detached)) == [(1, -2), (3, -4)]
+    refuses(p.take, torch._neg_view(torch.ones(3)).as_subclass(Detached), BufferError, r"resolve_neg\(\)")
     for made, number in ((Tenfold, 10), (Derived, 10), (Disabled, 1), (Plain, 1)):
         x = torch.ones(2).as_subclass(made)
         assert p.states.real(x) == [number] * 2, made

@@ -330,13 +330,17 @@ impl Attribute<'_> {
             // The methods that the text of the error names are those of Rust.
             Error::NotContiguous { strides, .. } => {
                 let is_c_order = tensor.is_some_and(|tensor| tensor.view().is_contiguous());
-                let (order, function) = if is_c_order {
-                    ("in Fortran order", "asfortranarray")
-                } else {
-                    ("contiguous", "ascontiguousarray")
+                let (order, help) = match strides.len() {
+                    _ if is_c_order => ("in Fortran order", "numpy.asfortranarray(x)"),
+                    0 | 1 => ("contiguous", "numpy.ascontiguousarray(x)"),
+                    // The error does not have the order of the field.
+                    _ => (
+                        "contiguous",
+                        "numpy.ascontiguousarray(x), or numpy.asfortranarray(x) for a field in Fortran order",
+                    ),
                 };
                 fail!(py, PyValueError:
-                    "`{name}` of `{class}` cannot be set{found}: it is not {order}, with strides {}; pass numpy.{function}(x)",
+                    "`{name}` of `{class}` cannot be set{found}: it is not {order}, with strides {}; pass {help}",
                     DisplayTuple(strides))
             }
             _ => fail!(py, PyValueError: "`{name}` of `{class}` cannot be set{found}: {error}"),

@@ -38,12 +38,12 @@ struct BufferOwner {
 }
 
 impl BufferOwner {
-    /// Requests the buffer of an object. A `memoryview` or a `PickleBuffer` may pass on the buffer of an array.
+    /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`.
     fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
         self.buffer.fill_from(object)?;
         let exporter = self.buffer.exporter(object.py());
         if let Some(exporter) = exporter {
-            self.array = keepalive_of_exporter(&exporter)?;
+            self.array = keepalive_of_exporter(object, &exporter)?;
         }
         if self.array.is_some() {
             // The array may have got other memory before it was kept.
@@ -133,9 +133,11 @@ fn describe_buffer<'a>(
 
 /// Whether the items of a format contain references to Python objects, which must not be written as bytes.
 fn has_references(format: &[u8]) -> bool {
-    // The names of fields are between colons.
+    // The names of fields are between colons. With `ctypes` a name can contain one, but each letter follows a sign.
     let mut formats = format.split(|&letter| letter == b':').step_by(2);
+    let mut pairs = format.windows(2);
     formats.any(|format| format.contains(&b'O'))
+        || pairs.any(|pair| matches!(pair, [b'<' | b'>' | b'=' | b'@' | b'!', b'O']))
 }
 
 /// Whether the items of a buffer are contiguous in C order.
@@ -180,12 +182,10 @@ unsafe fn list_at<'a>(start: *const isize, len: usize) -> &'a [isize] {
 
 /// The data type that a format of the `struct` module describes.
 ///
-/// The letter gives only the kind of a number. Its size in bytes depends on the sign before the letter, and `ctypes` writes the
-/// letter without regard to the sign.
+/// The size of a long integer depends on the sign before the letter, and `ctypes` writes the letter without regard to the sign. It
+/// also writes the letter of a byte for packed structs and unions, which are no numbers: only their size shows that.
 #[inline]
 fn dtype_of_format(format: &[u8], itemsize: isize) -> Option<DataType> {
-    const SIGNED: [DataType; 4] = [DataType::I8, DataType::I16, DataType::I32, DataType::I64];
-    const UNSIGNED: [DataType; 4] = [DataType::U8, DataType::U16, DataType::U32, DataType::U64];
     const NATIVE: u8 = if cfg!(target_endian = "little") {
         b'<'
     } else {
@@ -200,10 +200,17 @@ fn dtype_of_format(format: &[u8], itemsize: isize) -> Option<DataType> {
     };
     let of_sizes: &[DataType] = match letters {
         b"?" => &[DataType::BOOL],
-        b"b" | b"h" | b"i" | b"l" | b"q" | b"n" => &SIGNED,
-        b"B" | b"H" | b"I" | b"L" | b"Q" | b"N" => &UNSIGNED,
-        b"e" | b"f" | b"d" => &[DataType::F16, DataType::F32, DataType::F64],
-        b"Zf" | b"Zd" | b"F" | b"D" => &[DataType::C64, DataType::C128],
+        b"b" => &[DataType::I8],
+        b"B" => &[DataType::U8],
+        b"h" => &[DataType::I16],
+        b"H" => &[DataType::U16],
+        b"i" | b"l" | b"q" | b"n" => &[DataType::I32, DataType::I64],
+        b"I" | b"L" | b"Q" | b"N" => &[DataType::U32, DataType::U64],
+        b"e" => &[DataType::F16],
+        b"f" => &[DataType::F32],
+        b"d" => &[DataType::F64],
+        b"Zf" | b"F" => &[DataType::C64],
+        b"Zd" | b"D" => &[DataType::C128],
         _ => return None,
     };
     let bits = usize::try_from(itemsize).ok()?.checked_mul(8)?;

@@ -116,26 +116,33 @@ fn refusal_error(py: Python<'_>, first: PyErr, last: PyErr) -> PyErr {
         return first;
     }
     let first = first.into_value(py).into_bound(py).into_any();
-    let last_context = walk_contexts(last.value(py)).last();
-    let end = last_context.filter(|end| !walk_contexts(&first).any(|one| one.is(end)));
+    let end = end_of_contexts(last.value(py)).filter(|end| {
+        // A link to a chain that contains this end would make a cycle.
+        end_of_contexts(&first).is_some() && !contexts(&first).any(|one| one.is(end))
+    });
     if let Some(Err(error)) = end.map(|end| end.setattr(intern!(py, "__context__"), &first)) {
         discard_error(py, error);
     }
     last
 }
 
-/// Returns an exception and its contexts, at most so many: Python code can make a cycle of them.
-fn walk_contexts<'py>(
-    error: &Bound<'py, PyAny>,
-) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
+/// An exception and its contexts, at most so many: Python code can make a cycle of them.
+fn contexts<'py>(error: &Bound<'py, PyAny>) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
     const MOST: usize = 100;
 
-    let next = |error: &Bound<'py, PyAny>| {
-        let context = error.getattr(intern!(error.py(), "__context__"));
-        let context = context.map_err(|failed| discard_error(error.py(), failed));
-        context.ok().filter(|context| !context.is_none())
-    };
-    successors(Some(error.clone()), next).take(MOST)
+    successors(Some(error.clone()), context_of).take(MOST)
+}
+
+/// The last of the [`contexts`] of an exception; `None` if there are more than are followed.
+fn end_of_contexts<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    contexts(error).find(|one| context_of(one).is_none())
+}
+
+fn context_of<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let py = error.py();
+    let context = error.getattr(intern!(py, "__context__"));
+    let context = context.map_err(|failed| discard_error(py, failed)).ok();
+    context.filter(|context| !context.is_none())
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.

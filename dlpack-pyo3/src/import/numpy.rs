@@ -6,7 +6,8 @@
 //! imported through their methods.
 //!
 //! Two references keep the array that owns the memory alive; for a view that is its base ([`ArrayKeepalive`] says why two). It is
-//! also found behind a `memoryview`, a scalar of NumPy's, and the object that `sliding_window_view` puts between two arrays. If the
+//! also found behind a `memoryview`, a `PickleBuffer`, the result of a method `__buffer__`, a scalar of NumPy's, and the object that
+//! `sliding_window_view` puts between two arrays. If the
 //! memory belongs to an object that is no array, such as a `bytearray`, a buffer locks it:
 //!
 //! | Python code applies this to the array, or to its base | while a tensor shares the memory |
@@ -27,9 +28,10 @@ use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyCapsule, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
-use crate::capi::class_attribute;
+use crate::capi::{class_attribute, may_have_buffer};
 use crate::error::{OrRaise, Raised, discard_if_concerns_object};
-use crate::keepalive::{ArrayKeepalive, attached::may_keep_objects};
+use crate::keepalive::{ArrayKeepalive, BasedArray, attached::may_keep_objects};
+use crate::lender;
 use crate::library::numpy::{
     OWNS_DATA, TYPES, WRITABLE, is_array_or_derived, is_exact_array, known_api,
 };
@@ -283,8 +285,10 @@ fn keepalive_of_foreign_base(
             return Ok(None);
         }
     }
+    let based = BasedArray::new(array, base)?;
+    let exporter = based[0].exporter(base.py());
     let mut owner = None;
-    if let Some(behind) = array_behind(base)? {
+    if let Some(behind) = array_behind(base, exporter.as_ref().unwrap_or(base))? {
         owner = match links.checked_sub(1) {
             Some(links) => keepalive_of_chain(&behind, links)?,
             None => None,
@@ -293,45 +297,54 @@ fn keepalive_of_foreign_base(
             return Ok(None);
         }
     }
-    ArrayKeepalive::of_based(array, base, owner).map(Some)
+    Ok(Some(ArrayKeepalive::of_based(based, owner)))
 }
 
-/// Keeps the memory of an array that exports a buffer, itself or through a `memoryview`; `None` for other objects. The buffer alone does
-/// not prevent NumPy from freeing the memory.
+/// Keeps the memory of the array behind the buffer of an object, which `exporter` exports; `None` if there is none. The buffer alone
+/// does not prevent NumPy from freeing the memory.
 pub(super) fn keepalive_of_exporter(
     object: &Bound<'_, PyAny>,
+    exporter: &Bound<'_, PyAny>,
 ) -> Result<Option<ArrayKeepalive>, Raised> {
-    let exporter = behind_memoryview(object)?.filter(is_array_or_derived);
-    let Some(exporter) = exporter else {
+    let Some(array) = array_behind(object, exporter)? else {
         return Ok(None);
     };
-    let keepalive = keepalive_of(&exporter)?;
-    Ok(keepalive.or_else(|| Some(ArrayKeepalive::of_array(&exporter))))
+    let keepalive = keepalive_of(&array)?;
+    Ok(keepalive.or_else(|| Some(ArrayKeepalive::of_array(&array))))
 }
 
-/// The object that exports the buffer of a `memoryview`; any other object itself.
-fn behind_memoryview<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Raised> {
-    if object.is_exact_instance_of::<PyMemoryView>() {
-        attribute_of(object, intern!(object.py(), "obj"))
-    } else {
-        Ok(Some(object.clone()))
+/// The array that owns the memory of an object, if it is another object. `exporter` exports the buffer of the object, or is the object
+/// itself if it has none.
+///
+/// A `memoryview` and a method `__buffer__` pass on the buffer of another object. NumPy's scalars, and the object that
+/// `sliding_window_view` and `as_strided` put in between, have an attribute `base`.
+fn array_behind<'py>(
+    object: &Bound<'py, PyAny>,
+    exporter: &Bound<'py, PyAny>,
+) -> Result<Option<Bound<'py, PyAny>>, Raised> {
+    let py = object.py();
+    let mut found = exporter.clone();
+    for _ in 0..MOST_LINKS {
+        let next = if found.is_exact_instance_of::<PyMemoryView>() {
+            attribute_of(&found, intern!(py, "obj"))?
+        } else if found.is(object) {
+            None
+        } else {
+            lender::behind_wrapper(&found)
+                .or_else(|error| discard_if_concerns_object(py, error).map(|()| None))
+                .or_raise(py)?
+        };
+        let Some(next) = next else { break };
+        found = next;
     }
-}
-
-/// The array that owns the memory of an object: behind a `memoryview`, and in the attribute `base` of NumPy's scalars and of the
-/// object that `sliding_window_view` and `as_strided` put in between.
-fn array_behind<'py>(base: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Raised> {
-    let py = base.py();
-    let Some(found) = behind_memoryview(base)? else {
-        return Ok(None);
-    };
     if is_array_or_derived(&found) {
         return Ok(Some(found));
     }
     let (class, name) = (found.get_type(), intern!(py, "base"));
     let has = |name| class_attribute(&class, name).is_some();
-    // The lookup in an object without attributes of its own, such as a `bytearray`, would raise an exception.
-    if !has(name) && !has(intern!(py, "__dict__")) {
+    // The lookup in an object without attributes of its own would raise an exception. An object with a buffer and an attribute of its
+    // own, such as an instance of a class that derives from `bytearray`, has the memory itself.
+    if !has(name) && (may_have_buffer(&found) || !has(intern!(py, "__dict__"))) {
         return Ok(None);
     }
     Ok(attribute_of(&found, name)?.filter(is_array_or_derived))

@@ -7,7 +7,7 @@ use dlpack_core::Error;
 use pyo3::{ffi, prelude::*};
 
 use crate::capi::may_have_buffer;
-use crate::error::{OrRaise, Raised, discard_if_concerns_object, raise_core_error};
+use crate::error::{OrRaise, Raised, discard_if_concerns_object};
 use crate::keepalive::BufferKeepalive;
 use crate::keepalive::guard::{release_attached_reference, run_attached};
 
@@ -26,7 +26,7 @@ pub(crate) enum ArrayKeepalive {
 }
 
 /// A value in the heap, created by [`try_box`]. `Box::new` would abort the process if there is no memory.
-type Boxed<T> = Box<[T; 1]>;
+pub(crate) type Boxed<T> = Box<[T; 1]>;
 
 /// Moves a value to the heap; `None` if there is no memory.
 fn try_box<T>(value: T) -> Option<Boxed<T>> {
@@ -42,8 +42,41 @@ pub(crate) struct BasedArray {
     #[expect(dead_code, reason = "held for its `Drop`")]
     array: ArrayReferences,
     base: BufferKeepalive,
-    #[expect(dead_code, reason = "held for its `Drop`")]
     owner: Option<ArrayKeepalive>,
+}
+
+impl BasedArray {
+    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory, or an interrupt arrives while the base is asked.
+    #[cold]
+    pub(crate) fn new(
+        array: &Bound<'_, PyAny>,
+        base: &Bound<'_, PyAny>,
+    ) -> Result<Boxed<Self>, Raised> {
+        let py = base.py();
+        let based = try_box(Self {
+            array: ArrayReferences::new(array),
+            base: BufferKeepalive::new(),
+            owner: None,
+        });
+        let bytes = size_of::<Self>();
+        let mut based = based.ok_or(Error::OutOfMemory { bytes }).or_raise(py)?;
+        if may_have_buffer(base) {
+            if let Err(raised) = based[0].base.fill_from(base) {
+                let error = raised.take_exception(py);
+                discard_if_concerns_object(py, error).or_raise(py)?;
+            }
+        }
+        Ok(based)
+    }
+
+    /// The object that exports the buffer of the base.
+    pub(crate) fn exporter<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.base.exporter(py)
+    }
 }
 
 impl ArrayKeepalive {
@@ -53,35 +86,10 @@ impl ArrayKeepalive {
         Self::Array(ArrayReferences::new(array))
     }
 
-    /// Takes two references to `array`, and a buffer of its base, unless the base refuses one. `owner` keeps the memory of the array
-    /// behind the base.
-    ///
-    /// # Errors
-    ///
-    /// If there is no memory, or an interrupt arrives while the base is asked.
-    #[cold]
-    pub(crate) fn of_based(
-        array: &Bound<'_, PyAny>,
-        base: &Bound<'_, PyAny>,
-        owner: Option<Self>,
-    ) -> Result<Self, Raised> {
-        let py = base.py();
-        let mut based = try_box(BasedArray {
-            array: ArrayReferences::new(array),
-            base: BufferKeepalive::new(),
-            owner,
-        })
-        .ok_or_else(|| {
-            let bytes = size_of::<BasedArray>();
-            raise_core_error(py, &Error::OutOfMemory { bytes })
-        })?;
-        if may_have_buffer(base) {
-            if let Err(raised) = based[0].base.fill_from(base) {
-                let error = raised.take_exception(py);
-                discard_if_concerns_object(py, error).or_raise(py)?;
-            }
-        }
-        Ok(Self::Based(based))
+    /// Keeps an array with a base, and `owner`, which keeps the array behind the base.
+    pub(crate) fn of_based(mut based: Boxed<BasedArray>, owner: Option<Self>) -> Self {
+        based[0].owner = owner;
+        Self::Based(based)
     }
 }
 

@@ -27,21 +27,26 @@ pub(super) fn find_and_keep_root(
     })
 }
 
-/// The object that provides the memory of a memoryview. From Python 3.12 on, a wrapper stands before the result of a method
-/// `__buffer__`, and shows that result only to the garbage collector. Its class is recognized by the name, which another class may
-/// have too; then the result may be an object that does not have the memory.
+/// The object that provides the memory of a memoryview.
 fn exporter_of<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyAny>> {
-    let py = view.py();
-    let lender = view.getattr(intern!(py, "obj"))?;
-    if lender.get_type().name()? != "_buffer_wrapper" {
-        return Ok(lender);
+    let exporter = view.getattr(intern!(view.py(), "obj"))?;
+    Ok(behind_wrapper(&exporter)?.unwrap_or(exporter))
+}
+
+/// The result of a method `__buffer__`, if `exporter` is the wrapper that Python 3.12 and later put before it; `None` for other
+/// objects.
+///
+/// The wrapper shows the result only to the garbage collector. Its class is recognized by the name, which another class may
+/// have too; then the result may be an object that does not have the memory.
+pub(crate) fn behind_wrapper<'py>(
+    exporter: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = exporter.py();
+    if exporter.get_type().name()? != "_buffer_wrapper" {
+        return Ok(None);
     }
     let collector = py.import(intern!(py, "gc"))?;
-    let seen = collector.call_method1(intern!(py, "get_referents"), (&lender,))?;
-    for given in seen.cast::<PyList>()?.iter() {
-        if given.is_exact_instance_of::<PyMemoryView>() {
-            return Ok(given);
-        }
-    }
-    Ok(lender)
+    let seen = collector.call_method1(intern!(py, "get_referents"), (exporter,))?;
+    let mut seen = seen.cast::<PyList>()?.iter();
+    Ok(seen.find(Bound::is_exact_instance_of::<PyMemoryView>))
 }

@@ -15,3 +15,13 @@ pub(crate) fn is_jax_array(object: &Bound<'_, PyAny>) -> bool {
     let (module, name) = (intern!(py, "jaxlib._jax"), intern!(py, "ArrayImpl"));
     cached_class(&ARRAY, module, name).is_some_and(|class| class.is(object.get_type()))
 }
+
+/// Raises JAX's error for an array that was deleted or donated. `__dlpack_device__`, which is called first otherwise, would raise one that
+/// does not say so.
+pub(crate) fn refuse_deleted(array: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = array.py();
+    if array.call_method0(intern!(py, "is_deleted"))?.is_truthy()? {
+        array.call_method0(intern!(py, "__dlpack__"))?;
+    }
+    Ok(())
+}

@@ -117,6 +117,10 @@ pub(crate) fn find_loss(
     if says(&torch.is_neg)? {
         return Ok(Some(Loss::Negative));
     }
+    // An override may export another tensor. If it does not, PyTorch itself refuses the other states.
+    if !inherits_method(tensor) {
+        return Ok(None);
+    }
     if code.is_none_or(|code| code == abi::kDLComplex) && says(&torch.is_conj)? {
         return Ok(Some(Loss::Conjugate));
     }
