@@ -130,8 +130,8 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread: use `Arc
 
     /// Exports the value by moving it into the tensor. It is dropped when the consumer releases the tensor.
     ///
-    /// The tensor is writable if the value alone owns the memory, unless its elements are `bool`, for which not every byte is a
-    /// value. Work that is queued on a stream is not waited for: for a
+    /// The tensor is writable if the value alone owns the memory, unless its elements are `bool` outside of a
+    /// [`SharedBuffer`](crate::SharedBuffer): not every byte is a value. Work that is queued on a stream is not waited for: for a
     /// consumer in Rust, ordering is the caller's task.
     ///
     /// ```

@@ -137,12 +137,16 @@ impl Import {
     fn element_strides(&self) -> Result<Dims, Error> {
         self.strides_read.set(true);
         let view = self.tensor.view();
+        let shape = &view.shape()[..self.leading_axes()];
         let pitch = i64::try_from(self.items_per_element()).unwrap_or(i64::MAX);
-        let mut strides = if self.adopts {
-            Dims::from(&view.strides()[..self.leading_axes()]).check_allocated()?
-        } else {
-            extent::packed_strides(self.order, &view.shape()[..self.leading_axes()], pitch)?
-        };
+        let mut strides = extent::packed_strides(self.order, shape, pitch)?;
+        if self.adopts && !shape.contains(&0) {
+            // The stride of an axis of size 1 may be any number, also one that the struct cannot hold.
+            let axes = strides.iter_mut().zip(shape).zip(view.strides());
+            for ((stride, _), &found) in axes.filter(|((_, extent), _)| **extent > 1) {
+                *stride = found;
+            }
+        }
         let pitch = pitch.max(1);
         for (axis, stride) in strides.iter_mut().enumerate() {
             if *stride % pitch != 0 {

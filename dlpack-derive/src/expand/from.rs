@@ -209,10 +209,10 @@ impl<'a> Solver<'a> {
             self.solve_strides(*role, strides, &mut checks);
         }
         if let Some((role, offset)) = &tensor.offset {
-            self.solve_slot(offset, role.name());
+            self.solve_slot(offset, *role);
         }
         if let Some(device) = &tensor.device {
-            self.solve_slot(device, Role::Device.name());
+            self.solve_slot(device, Role::Device);
         }
         self.cx.check()?;
         let k = &self.paths.k;
@@ -287,7 +287,7 @@ impl<'a> Solver<'a> {
 
     fn solve_shape(&mut self, shape: &'a Slot<'a>, checks: &mut TokenStream) {
         let Slot::List(entries, _) = shape else {
-            self.solve_slot(shape, "shape");
+            self.solve_slot(shape, Role::Shape);
             return;
         };
         let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
@@ -328,9 +328,9 @@ impl<'a> Solver<'a> {
     }
 
     fn first_axis(&self, entries: &[Entry], tokens: &TokenStream) -> Literal {
-        let name = plain_member(tokens);
+        let name = expr::plain_member(tokens);
         let first = entries.iter().position(|entry| match entry {
-            Entry::Expr(tokens) => plain_member(tokens) == name,
+            Entry::Expr(tokens) => expr::plain_member(tokens) == name,
             Entry::Hole(_) => false,
         });
         Literal::usize_unsuffixed(first.unwrap_or_default())
@@ -342,7 +342,7 @@ impl<'a> Solver<'a> {
             _ => ("strides", "stride"),
         };
         let Slot::List(entries, _) = strides else {
-            self.solve_slot(strides, all);
+            self.solve_slot(strides, role);
             return;
         };
         let k = &self.paths.k;
@@ -378,20 +378,25 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn solve_slot(&mut self, slot: &'a Slot<'a>, method: &str) {
-        match slot {
-            Slot::Field(field) => self.set(field, method, &[]),
-            Slot::Expr(tokens) => match self.find_field(tokens) {
-                Some(field) if self.find_solved(field).is_none() => self.set(field, method, &[]),
-                Some(_) => self.report_unsolvable(tokens, "use a field that no other key names"),
-                None => self.report_unsolvable(tokens, "use a field"),
-            },
-            Slot::List(..) => {}
+    /// Reads a field that stands for the whole value of a key, on the struct or on the field itself.
+    fn solve_slot(&mut self, slot: &'a Slot<'a>, role: Role) {
+        let (field, at) = match slot {
+            Slot::Field(field) => {
+                let key = field.attr(role).map(|attr| &attr.key);
+                (Some(*field), key.to_token_stream())
+            }
+            Slot::Expr(tokens) => (self.find_field(tokens), tokens.clone()),
+            Slot::List(..) => return,
+        };
+        match field {
+            Some(field) if self.find_solved(field).is_none() => self.set(field, role.name(), &[]),
+            Some(_) => self.report_unsolvable(&at, "use a field that no other key names"),
+            None => self.report_unsolvable(&at, "use a field"),
         }
     }
 
     fn find_field(&self, tokens: &TokenStream) -> Option<&'a Field<'a>> {
-        let name = plain_member(tokens)?;
+        let name = expr::plain_member(tokens)?;
         self.fields
             .iter()
             .find(|field| field.member.to_token_stream().to_string() == name)
@@ -443,18 +448,5 @@ fn names_field(trees: &[TokenTree]) -> bool {
             after @ ..,
         ] => this == "self" && !matches!(after, [TokenTree::Group(_), ..]),
         _ => false,
-    }
-}
-
-/// The name of the field, if the expression is nothing else: `rows` or `self.rows`.
-fn plain_member(tokens: &TokenStream) -> Option<String> {
-    let trees: Vec<_> = tokens.clone().into_iter().collect();
-    match &trees[..] {
-        [TokenTree::Ident(receiver), TokenTree::Punct(dot), member]
-            if receiver == "self" && dot.as_char() == '.' =>
-        {
-            Some(member.to_string())
-        }
-        _ => None,
     }
 }

@@ -113,23 +113,35 @@ fn skip_loose_entries(input: ParseStream<'_>, list: &Attr, site: Site, cx: &Ctxt
         skip_comma(input);
     }
     if let Some(entry) = entries.first() {
-        let all: Vec<_> = entries.iter().map(ToString::to_string).collect();
+        // Tokens are written with spaces between them.
+        let text = |tokens: &TokenStream| tokens.to_string().replace(" . ", ".");
+        let all: Vec<_> = [first].into_iter().chain(&entries).map(text).collect();
         let (name, all) = (list.role.name(), all.join(", "));
-        let message = format!("`{name}` takes one list: write `{name} = [{first}, {all}]`");
+        let mut message = format!("`{name}` takes one list: write `{name} = [{all}]`");
+        // The last entry may be meant as a key.
+        let last = entries.last().unwrap_or(entry).to_string();
+        if Role::named(&last).is_some_and(|role| role.form(site).is_some()) {
+            message += &format!("; if `{last}` is the key of that name, it lacks a value");
+        }
         cx.push(Error::new_spanned(entry, message));
     }
 }
 
-/// Whether the tokens up to a comma are a single name or number, and no key that needs no value at this site, nor similar to one.
+/// Whether the tokens up to a comma are a field, or a single name or number, and no key that needs no value at this site, nor similar to
+/// one.
 fn is_loose(tokens: &TokenStream, site: Site) -> bool {
+    if expr::plain_member(tokens).is_some() {
+        return true;
+    }
     match expr::single_token(tokens) {
         Some(TokenTree::Literal(literal)) => !literal.to_string().contains('"'),
         Some(TokenTree::Ident(word)) => {
             let word = word.to_string();
             let is_flag =
                 |role: Role| matches!(role.form(site), Some(Form::Flag | Form::FlagOrList(_)));
-            let keys = [Role::named(&word), site.nearest_key(&word)];
-            !keys.into_iter().flatten().any(is_flag)
+            let key = Role::named(&word);
+            let keys = [key, site.nearest_key(&word)];
+            key != Some(Role::Data) && !keys.into_iter().flatten().any(is_flag)
         }
         _ => false,
     }

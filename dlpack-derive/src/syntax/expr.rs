@@ -357,3 +357,16 @@ impl Angles {
         matches!(&self.last, Some(TokenTree::Punct(punct)) if is_joint(punct, '-') || is_joint(punct, '='))
     }
 }
+
+/// The name of the field, if the expression is nothing else: `rows` or `self.rows`.
+pub(crate) fn plain_member(tokens: &TokenStream) -> Option<String> {
+    let trees: Vec<_> = tokens.clone().into_iter().collect();
+    match &trees[..] {
+        [TokenTree::Ident(receiver), TokenTree::Punct(dot), member]
+            if receiver == "self" && dot.as_char() == '.' =>
+        {
+            Some(member.to_string())
+        }
+        _ => None,
+    }
+}

@@ -387,6 +387,21 @@ fn keys_have_their_forms() {
                 "items",
             ),
             (
+                "#[dlpack(shape = self.h, self.w)] struct S { #[dlpack(data)] a: Vec<f32>, h: usize, w: usize }",
+                "`shape` takes one list: write `shape = [self.h, self.w]`",
+                "self.w",
+            ),
+            (
+                "#[dlpack(shape = dims, offset)] struct S { #[dlpack(data)] a: Vec<f32>, dims: [usize; 2] }",
+                "`shape` takes one list: write `shape = [dims, offset]`; if `offset` is the key of that name, it lacks a value",
+                "offset",
+            ),
+            (
+                "#[dlpack(shape = dims, data)] struct S { a: Vec<f32>, dims: [usize; 2] }",
+                "`data` belongs on a field, not on the struct",
+                "data",
+            ),
+            (
                 "#[dlpack(byte_strides = 12, 4)] struct S(Vec<f32>);",
                 "`byte_strides` takes one list: write `byte_strides = [12, 4]`",
                 "4",
@@ -1238,6 +1253,26 @@ fn the_way_back_is_only_what_can_be_solved() {
         (
             "#[dlpack(shape = [_, n], offset = n)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "n",
+            "use a field that no other key names",
+        ),
+        (
+            "#[dlpack(shape = [_, n])] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(offset)] n: usize }",
+            "offset",
+            "use a field that no other key names",
+        ),
+        (
+            "#[dlpack(shape = [self.1, _])] struct S(#[dlpack(data)] Vec<f32>, #[dlpack(byte_offset)] usize);",
+            "byte_offset",
+            "use a field that no other key names",
+        ),
+        (
+            "#[dlpack(strides = [n])] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(offset)] n: usize }",
+            "offset",
+            "use a field that no other key names",
+        ),
+        (
+            "#[dlpack(shape = dims)] struct S { #[dlpack(data)] a: Vec<f32>, #[dlpack(strides)] dims: [usize; 2] }",
+            "strides",
             "use a field that no other key names",
         ),
         (

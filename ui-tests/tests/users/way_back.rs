@@ -303,6 +303,78 @@ fn a_stride_that_equals_another_field_has_to_agree() -> Result<(), Error> {
     Ok(())
 }
 
+/// NumPy gives an axis of size 1 any stride, such as `zeros((1, 3))[::-1]`, and so may the axes of an empty array.
+#[test]
+fn the_stride_of_a_single_item_is_ignored() -> Result<(), Error> {
+    #[derive(DLPack)]
+    #[dlpack(shape = self.1, strides = self.2)]
+    struct Strided(#[dlpack(data)] Vec<i32>, [i64; 2], [i64; 2]);
+
+    #[derive(DLPack, FromDLPack)]
+    #[dlpack(shape = [rows, columns], strides = [_, step])]
+    struct InColumns {
+        #[dlpack(data)]
+        values: SharedBuffer<i32>,
+        rows: usize,
+        columns: usize,
+        step: u8,
+    }
+
+    #[derive(DLPack, FromDLPack)]
+    #[dlpack(shape = [rows, columns], strides = [step, _])]
+    struct InRows {
+        #[dlpack(data)]
+        values: SharedBuffer<i32>,
+        rows: usize,
+        columns: usize,
+        step: u8,
+    }
+
+    #[derive(DLPack, FromDLPack)]
+    #[dlpack(strides = [step])]
+    struct Pairs {
+        #[dlpack(data)]
+        values: SharedBuffer<[i32; 2]>,
+        step: u8,
+    }
+
+    let export = |shape: [i64; 2], strides| {
+        let count = usize::try_from(shape[0] * shape[1]).unwrap();
+        let values = (0..i32::try_from(count).unwrap()).collect();
+        Strided(values, shape, strides).into_dlpack()
+    };
+    let cases = [
+        ([3, 1], [1, 3]),
+        ([3, 1], [1, 1]),
+        ([1, 3], [-2, 1]),
+        ([1, 3], [i64::MAX, 1]),
+        ([1, 1], [7, -7]),
+        ([0, 3], [-2, -1]),
+        ([3, 0], [i64::MAX, 5]),
+    ];
+    for (shape, strides) in cases {
+        let columns = InColumns::from_dlpack(export(shape, strides)?)?.into_dlpack()?;
+        let rows = InRows::from_dlpack(export(shape, strides)?)?.into_dlpack()?;
+        for back in [columns, rows] {
+            assert_eq!(back.view().shape(), shape);
+            let values = export(shape, strides)?.view().to_vec::<i32>()?;
+            assert_eq!(back.view().to_vec::<i32>()?, values);
+        }
+    }
+    let pairs = Pairs::from_dlpack(export([1, 2], [7, 1])?)?;
+    assert_eq!(pairs.into_dlpack()?.view().shape(), [1, 2]);
+    // With more items the strides count.
+    let error = Pairs::from_dlpack(export([2, 2], [1, 2])?)
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(error, Error::PartialStride { .. }), "{error:?}");
+    let error = InColumns::from_dlpack(export([3, 2], [1, 3])?)
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(error, Error::NotContiguous { .. }), "{error:?}");
+    Ok(())
+}
+
 /// The bytes between the items may belong to another owner.
 #[test]
 fn gaps_are_not_adopted() -> Result<(), Error> {
