@@ -25,6 +25,7 @@ use core::mem::take;
 
 use crate::{Element, Error, Managed, SharedBuffer, TensorRef};
 use crate::{element::Plain, error::check_memory, import::reader::Import};
+use crate::{layout::extent::count_items, tensor::view::count_elements};
 
 /// A type that can be constructed from a tensor.
 ///
@@ -139,10 +140,14 @@ pub trait FromTensor: Sized + sealed::Sealed {
     /// without axes, which is one number.
     #[doc(hidden)]
     fn fits(tensor: &TensorRef<'_>) -> bool {
-        tensor.dtype() == Self::Element::DTYPE
-            && (tensor.shape().len() > Self::Element::TRAILING.len() || tensor.shape().is_empty())
-            && (tensor.shape()).ends_with(Self::Element::TRAILING.extents())
+        fits_elements::<Self::Element>(tensor)
     }
+}
+
+fn fits_elements<T: Element>(tensor: &TensorRef<'_>) -> bool {
+    tensor.dtype() == T::DTYPE
+        && (tensor.shape().len() > T::TRAILING.len() || tensor.shape().is_empty())
+        && tensor.shape().ends_with(T::TRAILING.extents())
 }
 
 /// Seals `FromTensor`, because `Import` is private.
@@ -225,6 +230,11 @@ impl<T: Element, const N: usize> FromTensor for [T; N] {
         import.check_count::<T>(N)?;
         let elements: Vec<T> = import.copy_elements()?;
         Ok(Self::try_from(elements).unwrap_or_else(|_| unreachable!("so many were counted")))
+    }
+
+    fn fits(tensor: &TensorRef<'_>) -> bool {
+        let items = count_items(tensor.shape());
+        fits_elements::<T>(tensor) && items.is_some_and(|items| count_elements::<T>(items) == N)
     }
 }
 

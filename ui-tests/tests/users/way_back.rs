@@ -375,6 +375,28 @@ fn the_stride_of_a_single_item_is_ignored() -> Result<(), Error> {
     Ok(())
 }
 
+/// The number of elements is a part of the type of an array.
+#[test]
+fn an_array_of_another_length_leaves_the_tensor_to_the_next_variant() -> Result<(), Error> {
+    #[derive(FromDLPack, Debug, PartialEq)]
+    enum Sizes {
+        Two([i32; 2]),
+        Pairs([[i32; 2]; 2]),
+        Rest(Vec<i32>),
+    }
+
+    let import = |values: Vec<i32>| Sizes::from_dlpack(values.into_dlpack()?);
+    assert_eq!(import(vec![1, 2])?, Sizes::Two([1, 2]));
+    assert_eq!(import(vec![1])?, Sizes::Rest(vec![1]));
+    assert_eq!(import(vec![])?, Sizes::Rest(vec![]));
+    assert_eq!(import(vec![1, 2, 3])?, Sizes::Rest(vec![1, 2, 3]));
+    let square = Sizes::from_dlpack([[1, 2], [3, 4]].into_dlpack()?)?;
+    assert_eq!(square, Sizes::Pairs([[1, 2], [3, 4]]));
+    let rows = Sizes::from_dlpack([[1, 2], [3, 4], [5, 6]].into_dlpack()?)?;
+    assert_eq!(rows, Sizes::Rest(vec![1, 2, 3, 4, 5, 6]));
+    Ok(())
+}
+
 /// The bytes between the items may belong to another owner.
 #[test]
 fn gaps_are_not_adopted() -> Result<(), Error> {
