@@ -346,6 +346,20 @@ assert p.look(p.Tensor.from_dlpack(held, copy=True))["floats"] == [7, 8] and cal
 for other in (Stand, Derived):
     assert p.look(p.take(other("f", [1, 2])))["floats"] == [7, 8]
 assert len(calls) == 4
+
+# Of a deleted array, the error of `__dlpack__` says so, and that of `__dlpack_device__` does not.
+def fail(self, **named):
+    raise RuntimeError("deleted") if named else TypeError("no devices")
+ArrayImpl.is_deleted = lambda self: True
+ArrayImpl.__dlpack__ = lambda self: fail(self, said=True)
+ArrayImpl.__dlpack_device__ = fail
+for call in p.take, lambda one: p.Tensor.from_dlpack(one, copy=True):
+    try:
+        call(ArrayImpl("u", "ab"))
+    except RuntimeError as error:
+        assert str(error) == "deleted"
+    else:
+        raise AssertionError
 """)
 
 

@@ -20,7 +20,10 @@ pub(crate) fn is_jax_array(object: &Bound<'_, PyAny>) -> bool {
 /// does not say so.
 pub(crate) fn refuse_deleted(array: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = array.py();
-    if array.call_method0(intern!(py, "is_deleted"))?.is_truthy()? {
+    let Some(is_deleted) = array.getattr_opt(intern!(py, "is_deleted"))? else {
+        return Ok(());
+    };
+    if is_deleted.call0()?.is_truthy()? {
         array.call_method0(intern!(py, "__dlpack__"))?;
     }
     Ok(())
