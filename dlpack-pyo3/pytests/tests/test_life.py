@@ -327,6 +327,11 @@ class TestPickle:
         data[:] = b"\1" * 17
         shared = sum(numpy.from_dlpack(one).any() for one in tensors)
         assert shared == 1, "the other was copied"
+        assert not any(one.readonly for one in tensors)
+        fixed = bytes(range(17))
+        for start in (0, 1):
+            one = p.Tensor._restore(memoryview(fixed)[start : start + 16], (2, 64, 1, False), (2,))
+            assert one.readonly and one.data_ptr % 8 == 0 and one.numpy().tobytes() == fixed[start : start + 16]
 
     def test_bytes_that_are_no_bool_are_found_by_reads(self):
         one = p.Tensor._restore(b"\7", (6, 8, 1, False), (1, 1))

@@ -236,7 +236,11 @@ pub(super) fn tensor_of(
     let flat = pickle_buffer_of(bytes)?.call_method0(intern!(py, "raw"))?;
     match reinterpret_bytes(from_dlpack(&flat)?, dtype, extents) {
         Err(Error::Misaligned { .. }) => {
-            let copy = from_dlpack_with(&flat, None, Some(true))?;
+            let copy = if flat.getattr(intern!(py, "readonly"))?.is_truthy()? {
+                from_dlpack(&py.get_type::<PyBytes>().call1((&flat,))?)?
+            } else {
+                from_dlpack_with(&flat, None, Some(true))?
+            };
             reinterpret_bytes(copy, dtype, extents).or_fetch(py)
         }
         tensor => tensor.or_fetch(py),
