@@ -25,7 +25,7 @@ use core::slice;
 use dlpack_core::abi::{kDLFloat8_e3m4, kDLFloat8_e8m0fnu};
 use dlpack_core::binding::{Strided, dtype_of_name, keep_strided};
 use dlpack_core::{DataType, Managed};
-use pyo3::types::{PyCapsule, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
 use crate::capi::{class_attribute, may_have_buffer};
@@ -33,7 +33,7 @@ use crate::error::{OrRaise, Raised, discard_if_concerns_object};
 use crate::keepalive::{ArrayKeepalive, BasedArray, attached::may_keep_objects};
 use crate::lender;
 use crate::library::numpy::{
-    OWNS_DATA, TYPES, WRITABLE, is_array_or_derived, is_exact_array, known_api,
+    OWNS_DATA, TYPES, WRITABLE, is_array_or_derived, is_exact_array, is_scalar, known_api,
 };
 
 /// `PyArrayObject_fields`, up to the last field that is read here.
@@ -316,8 +316,9 @@ pub(super) fn keepalive_of_exporter(
 /// The array that owns the memory of an object, if it is another object. `exporter` exports the buffer of the object, or is the object
 /// itself if it has none.
 ///
-/// A `memoryview` and a method `__buffer__` pass on the buffer of another object. NumPy's scalars, and the object that
-/// `sliding_window_view` and `as_strided` put in between, have an attribute `base`.
+/// A `memoryview` and a method `__buffer__` pass on the buffer of another object. Any other object with a buffer has the memory itself,
+/// but for a scalar of NumPy's. The object that `sliding_window_view` and `as_strided` put in between has no buffer. These two have an
+/// attribute `base`.
 fn array_behind<'py>(
     object: &Bound<'py, PyAny>,
     exporter: &Bound<'py, PyAny>,
@@ -327,24 +328,33 @@ fn array_behind<'py>(
     for _ in 0..MOST_LINKS {
         let next = if found.is_exact_instance_of::<PyMemoryView>() {
             attribute_of(&found, intern!(py, "obj"))?
+        } else if is_array_or_derived(&found) {
+            return Ok(Some(found));
+        } else if found.is_exact_instance_of::<PyByteArray>()
+            || found.is_exact_instance_of::<PyBytes>()
+        {
+            // These own their memory, and asking them would cost as much as an import.
+            return Ok(None);
         } else if found.is(object) {
             None
         } else {
-            lender::behind_wrapper(&found)
-                .or_else(|error| discard_if_concerns_object(py, error).map(|()| None))
-                .or_raise(py)?
+            let given = lender::behind_wrapper(&found);
+            let given = given.or_else(|error| discard_if_concerns_object(py, error).map(|()| None));
+            given.or_raise(py)?
         };
         let Some(next) = next else { break };
         found = next;
     }
-    if is_array_or_derived(&found) {
-        return Ok(Some(found));
-    }
-    let (class, name) = (found.get_type(), intern!(py, "base"));
-    let has = |name| class_attribute(&class, name).is_some();
-    // The lookup in an object without attributes of its own would raise an exception. An object with a buffer and an attribute of its
-    // own, such as an instance of a class that derives from `bytearray`, has the memory itself.
-    if !has(name) && (may_have_buffer(&found) || !has(intern!(py, "__dict__"))) {
+    let name = intern!(py, "base");
+    let may_have_base = if may_have_buffer(&found) {
+        is_scalar(&found)
+    } else {
+        // The lookup in an object without attributes of its own would raise an exception.
+        let class = found.get_type();
+        class_attribute(&class, name).is_some()
+            || class_attribute(&class, intern!(py, "__dict__")).is_some()
+    };
+    if !may_have_base {
         return Ok(None);
     }
     Ok(attribute_of(&found, name)?.filter(is_array_or_derived))

@@ -28,7 +28,7 @@ use crate::capi::is_instance;
 use crate::error::{OrRaise, Raised, bail, fail, try_collect};
 use crate::keepalive::{ObjectGuard, attached};
 use crate::library::numpy::base::ValueObject;
-use crate::library::{imported_module, not_installed};
+use crate::library::{cached_class, imported_module, not_installed};
 use crate::values;
 
 /// The entries of NumPy's table that this crate uses.
@@ -93,6 +93,16 @@ pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     find_if_imported(py);
     known_api(py).is_some_and(|numpy| is_instance(object, numpy.class.bind(py)))
+}
+
+/// Whether an object is one of NumPy's scalars, such as a record of a structured array.
+pub(crate) fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
+    static SCALAR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+    let py = object.py();
+    let class = || cached_class(&SCALAR, intern!(py, "numpy"), intern!(py, "generic"));
+    // Without NumPy the class would be looked up each time.
+    known_api(py).is_some() && class().is_some_and(|class| is_instance(object, class))
 }
 
 #[cold]
