@@ -1276,6 +1276,11 @@ fn the_way_back_is_only_what_can_be_solved() {
             "use a field that no other key names",
         ),
         (
+            "#[dlpack(offset = START.n)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
+            "START.n",
+            "use a field",
+        ),
+        (
             "#[dlpack(offset = n + 1)] struct S { #[dlpack(data)] a: Vec<f32>, n: usize }",
             "n + 1",
             "use a field",
