@@ -19,6 +19,7 @@
 //! | find what keeps the memory below a tensor that was exported and imported repeatedly | [`find_root`], for a class with [`Extras::transparent`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`]; without a tensor at all [`share_allocation`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
+//! | import a tensor of a producer that may change its shape and strides | [`take_versioned`], [`take_legacy`] |
 //! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
 //! | view a structured array | [`UnownedArray::from_records`], [`ElementAccess`] |
 //! | find out whether an imported tensor is a copy that no other code holds | [`is_own_copy`] |
@@ -69,6 +70,6 @@ pub use crate::stream::state::{around_blocking, current_stream};
 pub use crate::stream::{order::current_stream, session::around_blocking};
 pub use crate::tensor::array_element::{ElementAccess, ElementTask};
 pub use crate::tensor::foreign::{check_aligned, list_at};
-pub use crate::tensor::managed::{device_of, take_own};
+pub use crate::tensor::managed::{device_of, take_legacy, take_own, take_versioned};
 pub use crate::tensor::numbers::{AnyNumber, Numbers, copy_numbers, only_number};
 pub use leases::{LeaseTable, Leases, TableLock};

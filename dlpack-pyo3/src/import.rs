@@ -27,7 +27,7 @@ pub use dlpack_core::import::{FromInt, FromList, FromTensor};
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 
-use dlpack_core::binding::{device_of, take_own, unordered_stream};
+use dlpack_core::binding::{device_of, take_own, take_versioned, unordered_stream};
 use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
@@ -345,7 +345,7 @@ fn import_by_table(
         unsafe { take_own(tensor) }.shared()
     } else {
         // SAFETY: the table returned an owning tensor. It is marked as shared, as other code may write to its memory.
-        unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared()
+        unsafe { take_versioned(tensor) }.or_fetch(py)?.shared()
     };
     // The table does not wait for pending writes, so this tensor is dropped, and `__dlpack__` is called.
     if needs_ordering(device_of(&tensor)) {

@@ -1,24 +1,35 @@
 //! Checks an imported struct before its elements are used: rank, shape, strides, data type, device and address.
 #![expect(unsafe_code, reason = "reads the lists of a foreign tensor")]
 
-use alloc::boxed::Box;
 use core::{ptr::NonNull, slice};
 
 use crate::layout::dims::MAX_RANK;
 use crate::layout::extent::{self, packed_bytes};
-use crate::tensor::managed_facts::ComputedStrides;
+use crate::tensor::managed_facts::OwnLists;
 use crate::{DataType, Device, DeviceType, Error, abi};
 
 /// Checks everything that later reads rely on.
-/// Returns C-order strides if the producer left `strides` null.
+///
+/// Returns lists that replace those of the struct: with `copies_lists`, or with strides in C order if the producer left them null.
 // LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14
 pub(crate) fn check_tensor(
     tensor: &abi::DLTensor,
     flags: u64,
-) -> Result<Option<Box<ComputedStrides>>, Error> {
+    copies_lists: bool,
+) -> Result<Option<OwnLists>, Error> {
     let shape = read_shape(tensor)?;
     // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
+    // Copied before the checks, which then hold for the copies, whatever the producer does.
+    let lists = if copies_lists || strides.is_none() {
+        Some(OwnLists::copy_of(shape, strides)?)
+    } else {
+        None
+    };
+    let (shape, strides) = match &lists {
+        Some(lists) => lists.shape_and_strides(),
+        None => (shape, strides.unwrap_or_default()),
+    };
     let device = Device::from(tensor.device);
     if !device.device_type.is_known() {
         return Err(Error::UnknownDevice { found: device });
@@ -34,26 +45,19 @@ pub(crate) fn check_tensor(
     }
     packed_bytes(shape, dtype).ok_or_else(|| Error::too_large(shape))?;
 
-    let computed = if strides.is_none() {
-        Some(ComputedStrides::of_shape(shape)?)
-    } else {
-        None
-    };
     if shape.contains(&0) {
-        return Ok(computed);
+        return Ok(lists);
     }
     if tensor.data.is_null() && device.device_type.is_addressable() {
         return reject_malformed("data is null although there are elements", 0);
     }
-    let computed_list = computed.as_deref().map(ComputedStrides::as_slice);
-    let strides = computed_list.or(strides).unwrap_or_default();
     if !fits_memory(tensor, shape, strides, dtype) {
         return reject_malformed(
             "byte_offset and strides lead out of memory, byte_offset",
             tensor.byte_offset,
         );
     }
-    Ok(computed)
+    Ok(lists)
 }
 
 /// Checks that a struct is aligned, so that its fields can be read. A misaligned struct cannot even be released.

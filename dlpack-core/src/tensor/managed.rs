@@ -74,6 +74,58 @@ pub unsafe fn take_own(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Manage
     Managed::new(tensor, ManagedFacts::foreign(None))
 }
 
+/// Takes ownership of a tensor of a producer that may change its shape and strides later: those of a PyTorch tensor are the lists of the
+/// tensor itself, which `x.t_()` changes. The result has copies of the lists. Otherwise like [`Managed::from_raw`].
+///
+/// ```
+/// use dlpack_core::{DLPack, binding::take_versioned};
+///
+/// let pointer = vec![1_u8, 2].into_dlpack()?.into_raw();
+/// // SAFETY: `pointer` comes from `into_raw`, and this is its only use.
+/// let managed = unsafe { take_versioned(pointer) }?;
+/// assert_eq!(managed.view().shape(), [2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`Managed::from_raw`], and [`Error::OutOfMemory`].
+///
+/// # Safety
+///
+/// The contract of [`Managed::from_raw`], except that shape and strides may change after the call.
+#[inline]
+pub unsafe fn take_versioned(
+    tensor: NonNull<abi::DLManagedTensorVersioned>,
+) -> Result<Managed, Error> {
+    // SAFETY: same contract as this function's.
+    unsafe { Managed::take_or_release(tensor, true) }
+}
+
+/// [`take_versioned`] for the legacy struct.
+///
+/// ```
+/// use dlpack_core::{DLPack, binding::take_legacy};
+///
+/// let pointer = vec![1_u8, 2].into_dlpack()?.into_legacy()?;
+/// // SAFETY: `pointer` comes from `into_legacy`, and this is its only use.
+/// let managed = unsafe { take_legacy(pointer) }?;
+/// assert_eq!(managed.view().shape(), [2]);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`take_versioned`], except for the version.
+///
+/// # Safety
+///
+/// The contract of [`take_versioned`].
+pub unsafe fn take_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Managed, Error> {
+    // SAFETY: same contract as this function's.
+    unsafe { Managed::of_legacy(tensor, true) }
+}
+
 impl Managed {
     /// Takes ownership of a tensor in the versioned struct of DLPack 1.0 and later.
     ///
@@ -106,9 +158,23 @@ impl Managed {
     #[inline(always)]
     pub unsafe fn from_raw(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Result<Self, Error> {
         // SAFETY: same contract as this function's: an owned struct, valid shape and strides, no other writers.
-        unsafe { Self::try_from_raw(tensor) }.inspect_err(|_| {
+        unsafe { Self::take_or_release(tensor, false) }
+    }
+
+    /// Takes ownership of a versioned tensor, and releases it on an error.
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`of_versioned`](Self::of_versioned).
+    #[inline(always)]
+    unsafe fn take_or_release(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+        copies_lists: bool,
+    ) -> Result<Self, Error> {
+        // SAFETY: same contract as this function's.
+        unsafe { Self::of_versioned(tensor, copies_lists) }.inspect_err(|_| {
             if tensor.is_aligned() {
-                // SAFETY: by this function's contract the tensor is owned; `try_from_raw` failed, so it is released only here.
+                // SAFETY: by this function's contract the tensor is owned; it was refused, so it is released only here.
                 unsafe { abi::DLManagedTensorVersioned::release(tensor) }
             }
         })
@@ -128,6 +194,21 @@ impl Managed {
     pub unsafe fn try_from_raw(
         tensor: NonNull<abi::DLManagedTensorVersioned>,
     ) -> Result<Self, Error> {
+        // SAFETY: same contract as this function's.
+        unsafe { Self::of_versioned(tensor, false) }
+    }
+
+    /// Takes ownership of a versioned tensor, but on an error the caller keeps ownership. With `copies_lists`, the tensor has copies of its
+    /// shape and strides.
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`Managed::from_raw`]; with `copies_lists`, the lists may change after the call.
+    #[inline(always)]
+    unsafe fn of_versioned(
+        tensor: NonNull<abi::DLManagedTensorVersioned>,
+        copies_lists: bool,
+    ) -> Result<Self, Error> {
         foreign::check_aligned(tensor)?;
         // SAFETY: by this function's contract the struct has at least the fields that all versions share, and `version`
         // is the first of them.
@@ -140,8 +221,8 @@ impl Managed {
         }
         let tensor = PackedStruct::new(ManagedStruct::Versioned(tensor));
         let fields = tensor.fields();
-        let strides = foreign::check_tensor(fields.tensor, fields.flags)?;
-        let facts = ManagedFacts::foreign(strides);
+        let lists = foreign::check_tensor(fields.tensor, fields.flags, copies_lists)?;
+        let facts = ManagedFacts::foreign(lists);
         Ok(Self { tensor, facts })
     }
 
@@ -165,12 +246,25 @@ impl Managed {
     ///
     /// The contract of [`Managed::from_raw`].
     pub unsafe fn from_legacy(tensor: NonNull<abi::DLManagedTensor>) -> Result<Self, Error> {
+        // SAFETY: same contract as this function's.
+        unsafe { Self::of_legacy(tensor, false) }
+    }
+
+    /// Takes ownership of a legacy tensor, also on an error. With `copies_lists`, the tensor has copies of its shape and strides.
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`Managed::from_raw`]; with `copies_lists`, the lists may change after the call.
+    unsafe fn of_legacy(
+        tensor: NonNull<abi::DLManagedTensor>,
+        copies_lists: bool,
+    ) -> Result<Self, Error> {
         foreign::check_aligned(tensor)?;
         let tensor = ManagedStruct::Legacy(tensor);
         let mut managed = Self::new(tensor, ManagedFacts::foreign(None));
         let fields = managed.tensor.fields();
-        let strides = foreign::check_tensor(fields.tensor, fields.flags)?;
-        managed.facts = ManagedFacts::foreign(strides);
+        let lists = foreign::check_tensor(fields.tensor, fields.flags, copies_lists)?;
+        managed.facts = ManagedFacts::foreign(lists);
         Ok(managed)
     }
 
@@ -247,11 +341,11 @@ impl Managed {
         self
     }
 
-    /// Whether the struct has strides and a deleter, as consumers expect. Imports accept a tensor without strides or without a
-    /// deleter, but exports always have both.
+    /// Whether the struct can be passed on: it has a deleter, and its shape and strides are those of this tensor. Imports accept a tensor
+    /// without strides or without a deleter, but exports always have both.
     // LAY-02, CAP-08
     pub(crate) fn is_complete(&self) -> bool {
-        self.tensor.fields().deleter.is_some() && self.facts.computed_strides().is_none()
+        self.tensor.fields().deleter.is_some() && self.facts.own_lists().is_none()
     }
 
     /// Whether the tensor is read-only or padded, for which the legacy struct has no flags.
@@ -283,10 +377,12 @@ impl Managed {
     pub(crate) fn view_inlined(&self) -> TensorRef<'_> {
         let fields = self.tensor.fields();
         let (tensor, flags, version) = (fields.tensor, fields.flags, fields.version);
-        let shape = foreign::read_list(tensor.shape, tensor.ndim);
-        let strides = match self.facts.computed_strides() {
-            Some(computed) => computed,
-            None => foreign::read_list(tensor.strides, tensor.ndim),
+        let (shape, strides) = match self.facts.own_lists() {
+            Some(lists) => lists,
+            None => (
+                foreign::read_list(tensor.shape, tensor.ndim),
+                foreign::read_list(tensor.strides, tensor.ndim),
+            ),
         };
         let device = Device::from(tensor.device);
         let flag = |mask| flags & mask != 0;

@@ -5,10 +5,10 @@
 )]
 
 use alloc::{boxed::Box, vec::Vec};
-use core::{any::TypeId, ffi::c_void, ptr};
+use core::mem::ManuallyDrop;
+use core::{any::TypeId, ffi::c_void, ptr, ptr::NonNull};
 
-use crate::layout::{Dims, extent};
-use crate::{Error, LegacyPolicy, loan::access::Access, stream::Queue};
+use crate::{Error, LegacyPolicy, layout::extent, loan::access::Access, stream::Queue};
 
 /// Functions of an export block, which depend on the type of its owner.
 // The alignment leaves the bits of `ManagedFacts::OF_EXPORT` free.
@@ -24,29 +24,55 @@ pub(crate) struct BlockVtable {
     pub(crate) stream: unsafe fn(*mut c_void) -> Option<Queue>,
 }
 
-/// C-order strides for a tensor whose producer left them null.
+/// Shape and strides of a foreign tensor, if those of its struct cannot be used: its producer left the strides null, or may change the
+/// lists. They are one boxed list, after the number of axes.
 // LAY-04
-#[repr(align(8))]
-pub(crate) struct ComputedStrides(Dims);
+pub(crate) struct OwnLists(NonNull<i64>);
 
-impl ComputedStrides {
-    /// Computes the strides for this shape.
-    pub(super) fn of_shape(shape: &[i64]) -> Result<Box<Self>, Error> {
-        let mut strides = Dims::from(shape).check_allocated()?;
-        extent::fill_row_major(&mut strides, shape, 1);
+impl OwnLists {
+    /// Copies the lists. Without strides, they are those of C order.
+    pub(super) fn copy_of(shape: &[i64], strides: Option<&[i64]>) -> Result<Self, Error> {
+        let rank = shape.len();
         let mut list = Vec::new();
-        if list.try_reserve_exact(1).is_err() {
-            let bytes = size_of::<Self>();
+        let len = 1 + 2 * rank;
+        if list.try_reserve_exact(len).is_err() {
+            let bytes = len * size_of::<i64>();
             return Err(Error::OutOfMemory { bytes });
         }
-        list.push(Self(strides));
+        list.push(i64::try_from(rank).unwrap_or(0));
+        list.extend_from_slice(shape);
+        list.extend_from_slice(strides.unwrap_or(shape));
+        if strides.is_none() {
+            extent::fill_row_major(&mut list[1 + rank..], shape, 1);
+        }
         let list = Box::into_raw(list.into_boxed_slice());
-        // SAFETY: the list has one value, so its address and layout are those of a boxed value, and it comes from a `Box`.
-        Ok(unsafe { Box::from_raw(list.cast()) })
+        // SAFETY: the address of a box is not null.
+        Ok(Self(unsafe { NonNull::new_unchecked(list.cast()) }))
     }
 
-    pub(super) fn as_slice(&self) -> &[i64] {
-        &self.0
+    /// The boxed list.
+    #[inline]
+    fn list(&self) -> *mut [i64] {
+        // SAFETY: the address of the list that `copy_of` boxed, whose first entry is the number of axes.
+        let rank = unsafe { *self.0.as_ptr() };
+        let len = 1 + 2 * usize::try_from(rank).unwrap_or(0);
+        ptr::slice_from_raw_parts_mut(self.0.as_ptr(), len)
+    }
+
+    /// Shape and strides.
+    #[inline]
+    pub(super) fn shape_and_strides(&self) -> (&[i64], &[i64]) {
+        // SAFETY: the list that `copy_of` boxed, which `self` owns.
+        let lists = unsafe { &(&*self.list())[1..] };
+        lists.split_at(lists.len() / 2)
+    }
+}
+
+impl Drop for OwnLists {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the list that `copy_of` boxed, which `self` owns, and this is its only drop.
+        drop(unsafe { Box::from_raw(self.list()) });
     }
 }
 
@@ -54,8 +80,8 @@ impl ComputedStrides {
 ///
 /// | address | tensor |
 /// |---|---|
-/// | null | foreign, with strides |
-/// | [`ComputedStrides`], which this value owns | foreign; its producer left the strides null |
+/// | null | foreign, with the lists of its struct |
+/// | [`OwnLists`], which this value owns | foreign |
 /// | [`BlockVtable`] | an export of this crate |
 ///
 /// The low bits, which alignment leaves free in the address, hold the flags below. One word makes a `Managed` two words, which
@@ -66,8 +92,8 @@ pub(super) struct ManagedFacts(*mut c_void);
 impl ManagedFacts {
     /// The bits of [`Access`].
     const ACCESS: usize = 0b11;
-    /// The address is that of computed strides.
-    const STRIDES: usize = 0b100;
+    /// The address is that of lists.
+    const LISTS: usize = 0b100;
     /// The policy of an export is [`LegacyPolicy::Refuse`].
     const REFUSES_LEGACY: usize = 0b1000;
     /// No other code can access the memory of an export.
@@ -75,15 +101,15 @@ impl ManagedFacts {
     /// All flags of an export.
     const OF_EXPORT: usize = 0b1_1111;
     /// All flags of a foreign tensor.
-    const OF_FOREIGN: usize = Self::ACCESS | Self::STRIDES;
+    const OF_FOREIGN: usize = Self::ACCESS | Self::LISTS;
 
     /// The facts of a foreign tensor. By the contract of `Managed::from_raw` it is exclusive, unless `Managed::shared` is called.
     #[inline]
-    pub(super) fn foreign(strides: Option<Box<ComputedStrides>>) -> Self {
+    pub(super) fn foreign(lists: Option<OwnLists>) -> Self {
         let mut flags = Access::Exclusive as usize;
-        let address = strides.map_or(ptr::null_mut(), |strides| {
-            flags |= Self::STRIDES;
-            Box::into_raw(strides).cast::<c_void>()
+        let address = lists.map_or(ptr::null_mut(), |lists| {
+            flags |= Self::LISTS;
+            ManuallyDrop::new(lists).0.as_ptr().cast::<c_void>()
         });
         Self(address.map_addr(|address| address | flags))
     }
@@ -109,30 +135,37 @@ impl ManagedFacts {
         self.0.addr() & flag != 0
     }
 
-    /// The address of the computed strides, which `self` owns, if there are any.
+    /// The lists of a foreign tensor, if they are not those of its struct. `self` owns them.
     #[inline]
-    fn strides(&self) -> Option<*mut ComputedStrides> {
-        let address = || self.0.map_addr(|address| address & !Self::OF_FOREIGN);
-        self.has(Self::STRIDES).then(|| address().cast())
+    fn lists(&self) -> Option<ManuallyDrop<OwnLists>> {
+        if !self.has(Self::LISTS) {
+            return None;
+        }
+        let address = self.0.map_addr(|address| address & !Self::OF_FOREIGN);
+        NonNull::new(address.cast()).map(|address| ManuallyDrop::new(OwnLists(address)))
     }
 
-    /// The strides that were computed for the tensor, if its producer left them null.
+    /// Shape and strides of a foreign tensor, if they are not those of its struct.
     #[inline]
-    pub(super) fn computed_strides(&self) -> Option<&[i64]> {
-        let strides = self.strides()?;
-        // SAFETY: `foreign` set the address to that of a boxed value, which `self` owns.
-        Some(unsafe { &*strides }.as_slice())
+    pub(super) fn own_lists(&self) -> Option<(&[i64], &[i64])> {
+        let lists = self.lists()?;
+        let (shape, strides) = lists.shape_and_strides();
+        // SAFETY: `self` owns the lists, and does not change them.
+        let shape = unsafe { &*ptr::from_ref(shape) };
+        // SAFETY: likewise.
+        let strides = unsafe { &*ptr::from_ref(strides) };
+        Some((shape, strides))
     }
 
     /// The table of the block, if the tensor is an export of this crate.
     #[inline]
     pub(super) fn block(&self) -> Option<&'static BlockVtable> {
-        if self.has(Self::STRIDES) {
+        if self.has(Self::LISTS) {
             return None;
         }
         let block = self.0.map_addr(|address| address & !Self::OF_EXPORT);
         let block = block.cast::<BlockVtable>();
-        // SAFETY: without the flag `STRIDES` the address is null, or `of_export` took it from a reference to a static table.
+        // SAFETY: without the flag `LISTS` the address is null, or `of_export` took it from a reference to a static table.
         unsafe { block.as_ref() }
     }
 
@@ -174,16 +207,15 @@ impl ManagedFacts {
 impl Drop for ManagedFacts {
     #[inline]
     fn drop(&mut self) {
-        if let Some(strides) = self.strides() {
-            // SAFETY: `foreign` set the address to that of a boxed value, which `self` owns, and this is its only drop.
-            drop(unsafe { Box::from_raw(strides) });
+        if let Some(lists) = self.lists() {
+            drop(ManuallyDrop::into_inner(lists));
         }
     }
 }
 
 const _: () = {
     assert!(ManagedFacts::OF_EXPORT < align_of::<BlockVtable>());
-    assert!(ManagedFacts::OF_FOREIGN < align_of::<ComputedStrides>());
+    assert!(ManagedFacts::OF_FOREIGN < align_of::<i64>());
     assert!(Access::ReadShared as usize == ManagedFacts::ACCESS);
 };
 
@@ -215,7 +247,7 @@ mod tests {
             for changed in ALL {
                 assert_eq!(facts.block().map(|block| block.dims), Some(7));
                 assert_eq!(facts.legacy_policy(), legacy);
-                assert_eq!(facts.computed_strides(), None);
+                assert!(facts.own_lists().is_none());
                 facts.set_access(changed);
                 assert_eq!(facts.access(), changed);
                 assert_eq!(facts.is_unique(), changed == Access::Exclusive);
@@ -227,27 +259,28 @@ mod tests {
     }
 
     #[test]
-    fn computed_strides_are_kept_and_foreign_tensors_have_no_table() {
-        for (shape, expected) in [
-            (&[2_i64, 3, 4][..], &[12_i64, 4, 1][..]),
-            (&[2; 9], &[256, 128, 64, 32, 16, 8, 4, 2, 1]),
-            (&[5, 0], &[1, 1]),
+    fn lists_are_kept_and_foreign_tensors_have_no_table() {
+        for (shape, given, expected) in [
+            (&[2_i64, 3, 4][..], None, &[12_i64, 4, 1][..]),
+            (&[2; 9], None, &[256, 128, 64, 32, 16, 8, 4, 2, 1]),
+            (&[5, 0], None, &[1, 1]),
+            (&[2, 3], Some(&[7, -9][..]), &[7, -9]),
         ] {
             // Between allocations of other sizes, so that their addresses differ in every bit that alignment permits.
             let facts = |gap: usize| {
-                let strides = ComputedStrides::of_shape(shape).ok();
-                (ManagedFacts::foreign(strides), alloc::vec![0_u8; 8 * gap])
+                let lists = OwnLists::copy_of(shape, given).ok();
+                (ManagedFacts::foreign(lists), alloc::vec![0_u8; 8 * gap])
             };
             let mut several: Vec<_> = (1..20).map(facts).collect();
             for (facts, _) in &mut several {
                 facts.set_access(Access::Shared);
-                assert_eq!(facts.computed_strides(), Some(expected));
+                assert_eq!(facts.own_lists(), Some((shape, expected)));
                 assert!(facts.block().is_none());
                 assert_eq!(facts.access(), Access::Shared);
             }
         }
         let facts = ManagedFacts::foreign(None);
-        assert!(facts.block().is_none() && facts.computed_strides().is_none());
+        assert!(facts.block().is_none() && facts.own_lists().is_none());
         assert_eq!(facts.access(), Access::Exclusive);
         assert!(!facts.is_unique());
     }

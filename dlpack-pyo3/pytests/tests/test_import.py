@@ -52,6 +52,26 @@ def test_a_foreign_tensor(legacy, how):
     assert foreign.deleted == 1
 
 
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("strides", ["packed", None, (1, 2)])
+def test_a_producer_that_changes_its_lists(legacy, strides):
+    """The lists of an exported PyTorch tensor are its own: `x.t_()` changes them."""
+    foreign = capi.Foreign(legacy=legacy, strides=strides)
+    tensor, part = p.take(foreign), p.take(foreign)[1:]
+    before = tensor.strides, tensor.tolist()
+    foreign.shape[0] = 1 << 40
+    if strides:
+        foreign.strides[0] = 7
+    assert tensor.shape == (2, 3) and (tensor.strides, tensor.tolist()) == before
+    assert part.shape == (1, 3) and part.tolist() == before[1][1:]
+    for request in {}, {"max_version": (1, 0)}:
+        seen = capi.consume(tensor.__dlpack__(**request))
+        # A read-only tensor is copied for the legacy struct.
+        assert seen.shape == (2, 3) and (seen.strides == before[0] or not request)
+        seen.release()
+    assert memoryview(tensor).tolist() == before[1]
+
+
 def test_attributes_of_a_tensor():
     """CAP-20, FLG-09: the attributes of a `Tensor`."""
     tensor = p.take(p.Probe([2, 3], "int16", [1, 2]))

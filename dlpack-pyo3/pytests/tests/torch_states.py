@@ -49,6 +49,15 @@ def main():
     p.states.clear(kept)
     assert kept.tolist() == [0, 0]
 
+    # The lists of an export are those of the tensor itself.
+    for take in (p.take, p.Tensor.from_dlpack, lambda x: p.take(x.__dlpack__()), lambda x: p.take(x.__dlpack__(max_version=(1, 0))), p.give_view):
+        x = torch.arange(6.0)
+        tensor = take(x)
+        x.unsqueeze_(0)
+        assert tensor.shape == (6,) and tensor.tolist() == [0, 1, 2, 3, 4, 5]
+        x.resize_(3)
+        assert tensor.numpy().tolist() == memoryview(tensor).tolist() == [0, 1, 2, 3, 4, 5]
+
     class Closed(torch.Tensor):
         def __dlpack__(self, **_):
             raise BufferError("closed")

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "takes tensors out of capsules")]
 
 use dlpack_core::Managed;
-use dlpack_core::binding::is_own_copy;
+use dlpack_core::binding::{is_own_copy, take_legacy, take_versioned};
 use pyo3::{ffi, prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
 use crate::error::OrRaise;
@@ -35,11 +35,11 @@ pub(super) fn consume_capsule(
     let tensor = if name == VERSIONED {
         // SAFETY: a capsule of this name holds such a tensor, and renaming the capsule transferred its ownership to us. Other
         // code may still write to its memory: `share_unless_exclusive` marks the tensor as shared before it is used.
-        unsafe { Managed::from_raw(pointer.cast()) }
+        unsafe { take_versioned(pointer.cast()) }
     } else {
         // SAFETY: a capsule of the other name holds a legacy tensor, and renaming the capsule transferred its ownership to us.
         // Other code may still write to its memory: `share_unless_exclusive` marks the tensor as shared before it is used.
-        unsafe { Managed::from_legacy(pointer.cast()) }
+        unsafe { take_legacy(pointer.cast()) }
     };
     let tensor = tensor.or_fetch(capsule.py())?;
     Ok(share_unless_exclusive(tensor, copied_by))
