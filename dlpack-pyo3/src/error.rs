@@ -157,6 +157,14 @@ pub(crate) fn discard_if_concerns_object(py: Python<'_>, error: PyErr) -> PyResu
     Ok(())
 }
 
+/// Returns `None` instead of an error that [concerns the object](concerns_object) that raised it.
+pub(crate) fn none_if_concerns_object<T>(
+    py: Python<'_>,
+    found: PyResult<Option<T>>,
+) -> PyResult<Option<T>> {
+    found.or_else(|error| discard_if_concerns_object(py, error).map(|()| None))
+}
+
 /// Runs user code called by CPython; a panic in it raises `BufferError`. PyO3's `PanicException` would pass every
 /// `except Exception`.
 // ERR-06

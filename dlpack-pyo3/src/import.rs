@@ -33,7 +33,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::{PyTypeInfo, intern, prelude::*, types::PyCapsule};
 
 use crate::capi::class_attribute;
-use crate::error::{OrRaise, concerns_object, discard_error, discard_if_concerns_object, fail};
+use crate::error::{OrRaise, concerns_object, discard_error, fail, none_if_concerns_object};
 use crate::exchange::lookup::{self, Unchecked};
 use crate::import::consume::consume_capsule;
 use crate::keepalive::attached;
@@ -194,8 +194,7 @@ fn import_by_method(
 /// Imports the buffer of an array of JAX; `None` if `__dlpack__` must be called: for an array on a GPU, or with a data type that a
 /// buffer cannot have.
 fn import_jax_buffer(array: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    let tensor = buffer::of_buffer(array);
-    tensor.or_else(|error| discard_if_concerns_object(array.py(), error).map(|()| None))
+    none_if_concerns_object(array.py(), buffer::of_buffer(array))
 }
 
 /// Imports the tensor of an object that has the methods of a class of ours, or overrides them in Python: by these methods alone.

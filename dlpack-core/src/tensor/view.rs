@@ -299,10 +299,12 @@ impl<'a> TensorRef<'a> {
         let pitch = i64::try_from(own.count_items()).unwrap_or(i64::MAX);
         let mut strides = Dims::from(&self.strides[..leading]).check_allocated()?;
         let (tail, steps) = (&self.shape[leading..], &self.strides[leading..]);
-        let mut whole =
-            tail == own.extents() && extent::address_same_items(tail, steps, own.strides());
+        // The strides of an empty tensor may be any numbers.
+        let is_empty = self.shape.contains(&0);
+        let mut whole = tail == own.extents()
+            && (is_empty || extent::address_same_items(tail, steps, own.strides()));
         for (stride, &extent) in strides.iter_mut().zip(self.shape) {
-            whole = whole && (*stride % pitch == 0 || extent == 1);
+            whole = whole && (*stride % pitch == 0 || extent == 1 || is_empty);
             *stride /= pitch;
         }
         if !whole {

@@ -319,6 +319,26 @@ def test_the_array_behind_a_record_is_not_resized(behind):
     del kept
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="`__buffer__` is a method since Python 3.12")
+def test_a_method_that_returns_another_buffer():
+    """An import requests the buffer twice. The memory is that of the second."""
+    arrays = [np.full(8, float(number), "f4") for number in range(2)]
+
+    class Alternating:
+        requests = 0
+
+        def __buffer__(self, flags):
+            self.requests += 1
+            return memoryview(arrays[self.requests % 2])
+
+    before = [sys.getrefcount(arrays[number]) for number in range(2)]
+    tensor = p.take(Alternating())
+    after = [sys.getrefcount(arrays[number]) for number in range(2)]
+    used = int(tensor.numpy()[0])
+    # Two references, and that of the buffer.
+    assert after[used] == before[used] + 3 and after[1 - used] == before[1 - used]
+
+
 def test_links_without_end():
     """A chain that is too long is imported by NumPy's own method."""
     array = np.arange(8.0)

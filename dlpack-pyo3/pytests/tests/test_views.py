@@ -100,6 +100,12 @@ def test_a_fixed_extent():
     assert [*map(list, v.colors(a))] == a.reshape(-1, 3).tolist()
     with Refused("image", r"^(argument 'image': )?expected an array of uint8 of shape \(_, _, 3\), found .* \(2, 3, 4\)"):
         v.colors(image(2, 3, 4, dtype="u1"))
+    # NumPy gives a new empty array any strides, such as 0.
+    for shape in (0, 4, 3), (4, 0, 3), (0, 0, 3):
+        for empty in np.zeros(shape, "u1"), np.lib.stride_tricks.as_strided(np.zeros(9, "u1"), shape, (7, -5, 2)), np.zeros(shape, "u1").copy():
+            assert list(v.colors(empty)) == [] and list(v.colors(memoryview(empty))) == []
+    with pytest.raises(TypeError):
+        v.colors(np.zeros((0, 4, 2), "u1"))
 
 
 def test_bools_are_made_of_bytes():
@@ -173,6 +179,64 @@ def test_read_only_is_refused_at_the_call():
 def test_arguments_that_do_not_fit(argument, text):
     with Refused("image", rf"expected an array of float32 of shape \(_, _\), {text}"):
         v.shape(argument)
+
+
+class Raising:
+    """A producer that raises errors."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack__(self, **request):
+        raise self.error
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_the_error_of_a_producer_is_the_cause_of_that_of_a_conversion():
+    error = RuntimeError("array was donated")
+    with pytest.raises(TypeError) as raised:
+        v.converted(Raising(error))
+    assert raised.value.__cause__ is error
+    for last in KeyboardInterrupt(), MemoryError():
+        class Converted(Raising):
+            def __array__(self, dtype=None, copy=None):
+                raise last
+
+        with pytest.raises(type(last)) as raised:
+            v.converted(Converted(error))
+        assert raised.value is last and last.__cause__ is None
+    # A capsule is nothing but its tensor.
+    capsule = np.arange(4.0).__dlpack__()
+    assert v.converted(capsule) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="consumed already"):
+        v.converted(capsule)
+    with pytest.raises(TypeError, match="found one of float32"):
+        v.converted(np.arange(4, dtype="f4").__dlpack__())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt("own"), MemoryError("own"), ValueError("own")])
+def test_an_interrupt_while_a_refused_array_is_described(error):
+    class Dtype(np.ndarray):
+        dtype = property(lambda self: fail())
+
+        def __dlpack__(self, **request):
+            raise BufferError("refused")
+
+    class Itemsize(np.ndarray):
+        itemsize = property(lambda self: fail())
+
+        def __dlpack__(self, **request):
+            raise BufferError("refused")
+
+    def fail():
+        raise error
+
+    for array in np.zeros(3).view(Dtype), np.zeros(3, "u1, f8")["f1"].view(Itemsize):
+        with pytest.raises((type(error), BufferError)) as raised:
+            v.total(array)
+        assert (raised.value is error) == (not isinstance(error, ValueError))
 
 
 def test_series_are_converted():

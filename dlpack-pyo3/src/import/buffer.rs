@@ -14,7 +14,7 @@ use pyo3::{prelude::*, types::PyMemoryView};
 
 use crate::capi::PyBuffer;
 use crate::error::{Raised, bail, discard_error, raise_core_error};
-use crate::import::numpy::keepalive_of_exporter;
+use crate::import::numpy::{array_behind, keepalive_of_array};
 use crate::keepalive::{ArrayKeepalive, BufferKeepalive};
 use crate::lender;
 
@@ -41,16 +41,27 @@ impl BufferOwner {
     /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`.
     fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
         self.buffer.fill_from(object)?;
-        let exporter = self.buffer.exporter(object.py());
-        if let Some(exporter) = exporter {
-            self.array = keepalive_of_exporter(object, &exporter)?;
-        }
-        if self.array.is_some() {
-            // The array may have got other memory before it was kept.
-            self.buffer = BufferKeepalive::new();
-            self.buffer.fill_from(object)?;
+        let Some(array) = self.find_array(object)? else {
+            return Ok(self.buffer.view());
+        };
+        self.array = Some(keepalive_of_array(&array)?);
+        // The array may have got other memory before it was kept.
+        self.buffer = BufferKeepalive::new();
+        self.buffer.fill_from(object)?;
+        // A method `__buffer__` may return the buffer of another array now.
+        if let Some(again) = self.find_array(object)?.filter(|again| !again.is(&array)) {
+            self.array = Some(keepalive_of_array(&again)?);
         }
         Ok(self.buffer.view())
+    }
+
+    /// The array behind the buffer of an object.
+    fn find_array<'py>(
+        &self,
+        object: &Bound<'py, PyAny>,
+    ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
+        let exporter = self.buffer.exporter(object.py());
+        exporter.map_or(Ok(None), |exporter| array_behind(object, &exporter))
     }
 }
 

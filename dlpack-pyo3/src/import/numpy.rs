@@ -29,7 +29,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView, PyString, PyTyp
 use pyo3::{ffi, intern, prelude::*};
 
 use crate::capi::{class_attribute, may_have_buffer};
-use crate::error::{OrRaise, Raised, discard_if_concerns_object};
+use crate::error::{OrRaise, Raised, none_if_concerns_object};
 use crate::keepalive::{ArrayKeepalive, BasedArray, attached::may_keep_objects};
 use crate::lender;
 use crate::library::numpy::{
@@ -120,7 +120,7 @@ pub(crate) fn take_snapshot<'py>(
         return Ok(None);
     }
     // An array over a tensor of another producer keeps that tensor alive itself. Taken before the fields are read.
-    let keepalive = keepalive_of(object)?.unwrap_or_else(|| ArrayKeepalive::of_array(object));
+    let keepalive = keepalive_of_array(object)?;
     // SAFETY: an array of this or a derived class begins with this struct, and `object` keeps it alive.
     let array = unsafe { &*object.as_ptr().cast::<ArrayFields>() };
     // NumPy has arrays of 64 axes at most.
@@ -300,17 +300,10 @@ fn keepalive_of_foreign_base(
     Ok(Some(ArrayKeepalive::of_based(based, owner)))
 }
 
-/// Keeps the memory of the array behind the buffer of an object, which `exporter` exports; `None` if there is none. The buffer alone
-/// does not prevent NumPy from freeing the memory.
-pub(super) fn keepalive_of_exporter(
-    object: &Bound<'_, PyAny>,
-    exporter: &Bound<'_, PyAny>,
-) -> Result<Option<ArrayKeepalive>, Raised> {
-    let Some(array) = array_behind(object, exporter)? else {
-        return Ok(None);
-    };
-    let keepalive = keepalive_of(&array)?;
-    Ok(keepalive.or_else(|| Some(ArrayKeepalive::of_array(&array))))
+/// Keeps the memory of an array whose buffer is imported. The buffer alone does not prevent NumPy from freeing the memory.
+pub(super) fn keepalive_of_array(array: &Bound<'_, PyAny>) -> Result<ArrayKeepalive, Raised> {
+    let keepalive = keepalive_of(array)?;
+    Ok(keepalive.unwrap_or_else(|| ArrayKeepalive::of_array(array)))
 }
 
 /// The array that owns the memory of an object, if it is another object. `exporter` exports the buffer of the object, or is the object
@@ -319,7 +312,7 @@ pub(super) fn keepalive_of_exporter(
 /// A `memoryview` and a method `__buffer__` pass on the buffer of another object. Any other object with a buffer has the memory itself,
 /// but for a scalar of NumPy's. The object that `sliding_window_view` and `as_strided` put in between has no buffer. These two have an
 /// attribute `base`.
-fn array_behind<'py>(
+pub(super) fn array_behind<'py>(
     object: &Bound<'py, PyAny>,
     exporter: &Bound<'py, PyAny>,
 ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
@@ -338,8 +331,7 @@ fn array_behind<'py>(
         } else if found.is(object) {
             None
         } else {
-            let given = lender::behind_wrapper(&found);
-            let given = given.or_else(|error| discard_if_concerns_object(py, error).map(|()| None));
+            let given = none_if_concerns_object(py, lender::behind_wrapper(&found));
             given.or_raise(py)?
         };
         let Some(next) = next else { break };
@@ -366,7 +358,6 @@ fn attribute_of<'py>(
     name: &Bound<'py, PyString>,
 ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
     let py = object.py();
-    let found = object.getattr_opt(name);
-    let found = found.or_else(|error| discard_if_concerns_object(py, error).map(|()| None));
+    let found = none_if_concerns_object(py, object.getattr_opt(name));
     found.or_raise(py)
 }

@@ -7,10 +7,13 @@ use dlpack_core::Device;
 use dlpack_core::element::Axes;
 use dlpack_core::{DataType, Error, Managed, TensorRef};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::{intern, prelude::*, types::PyDict};
+use pyo3::types::{PyCapsule, PyDict};
+use pyo3::{intern, prelude::*};
 
 use crate::capi::class_attribute;
-use crate::error::{DisplayTuple, concerns_object, fail, raise_core_error};
+use crate::error::{
+    DisplayTuple, concerns_object, fail, none_if_concerns_object, raise_core_error,
+};
 use crate::import::{bytes_of_buffer, from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, numpy, torch};
 
@@ -60,9 +63,18 @@ impl Needs {
         error: Option<PyErr>,
     ) -> PyResult<Managed> {
         match (self.convert, error) {
-            // `numpy.asarray` would read some of the tensors whose export PyTorch refuses, such as one whose memory was freed.
-            (Some(convert), error) if error.is_none() || !torch::is_torch_tensor(object) => {
-                convert(self, object)
+            (Some(convert), None) => convert(self, object),
+            // `numpy.asarray` would read some of the tensors whose export PyTorch refuses, such as one whose memory was freed. A
+            // capsule is nothing but its tensor.
+            (Some(convert), Some(error))
+                if !torch::is_torch_tensor(object) && !object.is_instance_of::<PyCapsule>() =>
+            {
+                convert(self, object).inspect_err(|failed| {
+                    let py = object.py();
+                    if concerns_object(py, failed) && failed.cause(py).is_none() {
+                        failed.set_cause(py, Some(error));
+                    }
+                })
             }
             (_, Some(error)) => self.import_bytes_or_refuse(object, error),
             (_, None) => Err(self.not_an_array(object)),
@@ -76,7 +88,7 @@ impl Needs {
         object: &Bound<'_, PyAny>,
         mut error: PyErr,
     ) -> PyResult<Managed> {
-        if let Some(error) = self.loss_error(object) {
+        if let Some(error) = self.loss_error(object)? {
             return Err(error);
         }
         if self.as_bytes && is_of_buffer(object, &error) {
@@ -86,7 +98,7 @@ impl Needs {
                 Err(again) => error = again,
             }
         }
-        Err(self.export_error(object, error))
+        Err(self.export_error(object, error)?)
     }
 
     /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to.
@@ -102,7 +114,9 @@ impl Needs {
             Error::Borrowed | Error::NoLeaseTable { .. } | Error::OutOfMemory { .. }
         );
         match self.convert {
-            Some(convert) if !fits => convert(self, object),
+            Some(convert) if !fits && !object.is_instance_of::<PyCapsule>() => {
+                convert(self, object)
+            }
             _ => Err(self.unsuitable_tensor(object.py(), error, found)),
         }
     }
@@ -123,7 +137,7 @@ impl Needs {
     pub(super) fn convert_by_numpy(&self, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
         let py = object.py();
         // `numpy.asarray` drops the mask of a masked array.
-        if let Some(error) = self.loss_error(object) {
+        if let Some(error) = self.loss_error(object)? {
             return Err(error);
         }
         let dtype = if let Some(dtype) = numpy::ml_dtype(self.dtype) {
@@ -149,31 +163,35 @@ impl Needs {
 
     /// The error for an array of which an import would lose a part, such as a mask; `None` for other objects.
     #[cold]
-    pub(super) fn loss_error(&self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
+    pub(super) fn loss_error(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
         let py = object.py();
-        let loss = Loss::of_object(object).ok()??;
-        Some(fail!(py, PyTypeError: "expected {self}, found {loss}").take_exception(py))
+        let loss = none_if_concerns_object(py, Loss::of_object(object))?;
+        Ok(loss
+            .map(|loss| fail!(py, PyTypeError: "expected {self}, found {loss}").take_exception(py)))
     }
 
     /// The error for an array that its own library refuses to export: the library's error, unless the data type or the strides of a
     /// NumPy array are the reason, or the format of a buffer.
     #[cold]
-    fn export_error(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    fn export_error(&self, object: &Bound<'_, PyAny>, error: PyErr) -> PyResult<PyErr> {
         let py = object.py();
-        let raised = if let Ok(Some(dtype)) = numpy::unsupported_dtype(object) {
+        let raised = if let Some(dtype) =
+            none_if_concerns_object(py, numpy::unsupported_dtype(object))?
+        {
             fail!(py, PyTypeError:
                 "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint())
-        } else if let Ok(Some(found)) = numpy::fractional_strides(object) {
+        } else if let Some(found) = none_if_concerns_object(py, numpy::fractional_strides(object))?
+        {
             fail!(py, PyTypeError: "expected {self}, found {found}")
         } else if is_of_buffer(object, &error) {
             let class = object.get_type();
             fail!(py, PyTypeError: "expected {self}, found {class}: {}", error.value(py))
         } else {
-            return error;
+            return Ok(error);
         };
         let raised = raised.take_exception(py);
         raised.set_cause(py, Some(error));
-        raised
+        Ok(raised)
     }
 
     /// The part of a message that says how to convert an array of another data type.
