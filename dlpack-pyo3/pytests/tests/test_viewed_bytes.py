@@ -93,9 +93,13 @@ def test_buffers_whose_bytes_are_not_viewed():
     Named = type("Named", (ctypes.Structure,), {"_fields_": [("x", ctypes.c_int), ("name", ctypes.py_object)]})
     # The colon is that of a name, not the one behind a name.
     Colon = type("Colon", (ctypes.Structure,), {"_fields_": [("x:y", ctypes.c_double), ("name", ctypes.py_object)]})
-    for x in (ctypes.py_object * 2)(1, 2), Named(1, "x"), Colon(1, "x"):
+    objects = np.zeros(2, object), np.zeros(2, [("x", "i4"), ("name", object)]), np.zeros(2, [("name", object), ("x", "i4")])
+    for x in (ctypes.py_object * 2)(1, 2), Named(1, "x"), Colon(1, "x"), *map(memoryview, objects):
         with pytest.raises(TypeError, match="no data type of DLPack is a buffer's"):
             bytes_of(x)
+    # The letter of a reference in a name.
+    Opened = type("Opened", (ctypes.Structure,), {"_fields_": [("Open", ctypes.c_int), ("ONE", ctypes.c_int)]})
+    assert bytes_of(Opened(1, 2)) == bytes(Opened(1, 2))
     released = memoryview(b"ab")
     released.release()
     with pytest.raises(ValueError, match="released"):
