@@ -19,7 +19,7 @@ const EXPECTED: [(&str, &str, f64); 9] = [
     ("shared", "Arc::to_dlpack", 347.0),
     ("shared", "Arc::to_dlpack_with, versioned", 447.0),
     ("shared", "and back: from_raw, view", 806.0),
-    ("described", "describe", 98.0),
+    ("described", "describe", 108.0),
     ("described", "describe, padded rows", 645.0),
     ("copied", "to_dlpack_with, copy", 1468.0),
 ];
