@@ -18,7 +18,7 @@ pub(crate) fn check_tensor(
     copies_lists: bool,
 ) -> Result<Option<OwnLists>, Error> {
     let shape = read_shape(tensor)?;
-    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
+    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries, which do not change during the call.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
     // Copied before the checks, which then hold for the copies, whatever the producer does.
     let lists = if copies_lists || strides.is_none() {

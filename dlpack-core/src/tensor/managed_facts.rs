@@ -50,29 +50,33 @@ impl OwnLists {
         Ok(Self(unsafe { NonNull::new_unchecked(list.cast()) }))
     }
 
-    /// The boxed list.
+    /// The list that [`copy_of`](Self::copy_of) boxed.
     #[inline]
-    fn list(&self) -> *mut [i64] {
-        // SAFETY: the address of the list that `copy_of` boxed, whose first entry is the number of axes.
+    fn as_boxed_list(&self) -> *mut [i64] {
+        // SAFETY: `self.0` is the address of the list that `copy_of` boxed; its first entry is the number of axes.
         let rank = unsafe { *self.0.as_ptr() };
         let len = 1 + 2 * usize::try_from(rank).unwrap_or(0);
         ptr::slice_from_raw_parts_mut(self.0.as_ptr(), len)
     }
 
-    /// Shape and strides.
     #[inline]
     pub(super) fn shape_and_strides(&self) -> (&[i64], &[i64]) {
-        // SAFETY: the list that `copy_of` boxed, which `self` owns.
-        let lists = unsafe { &(&*self.list())[1..] };
-        lists.split_at(lists.len() / 2)
+        // SAFETY: `self` owns the list, and does not change it.
+        split_list(unsafe { &*self.as_boxed_list() })
     }
+}
+
+/// Shape and strides behind the number of axes.
+#[inline]
+fn split_list(list: &[i64]) -> (&[i64], &[i64]) {
+    list[1..].split_at(list.len() / 2)
 }
 
 impl Drop for OwnLists {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the list that `copy_of` boxed, which `self` owns, and this is its only drop.
-        drop(unsafe { Box::from_raw(self.list()) });
+        drop(unsafe { Box::from_raw(self.as_boxed_list()) });
     }
 }
 
@@ -149,12 +153,8 @@ impl ManagedFacts {
     #[inline]
     pub(super) fn own_lists(&self) -> Option<(&[i64], &[i64])> {
         let lists = self.lists()?;
-        let (shape, strides) = lists.shape_and_strides();
-        // SAFETY: `self` owns the lists, and does not change them.
-        let shape = unsafe { &*ptr::from_ref(shape) };
-        // SAFETY: likewise.
-        let strides = unsafe { &*ptr::from_ref(strides) };
-        Some((shape, strides))
+        // SAFETY: `self` owns the list, and does not change it.
+        Some(split_list(unsafe { &*lists.as_boxed_list() }))
     }
 
     /// The table of the block, if the tensor is an export of this crate.
