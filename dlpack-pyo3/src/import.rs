@@ -88,12 +88,8 @@ pub(crate) fn import_argument(object: &Bound<'_, PyAny>) -> PyResult<Managed> {
 #[cold]
 fn explain_error(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = object.py();
-    match describe_refused(object) {
+    match none_if_concerns_object(py, describe_refused(object)) {
         Ok(None) => error,
-        Err(failed) if concerns_object(py, &failed) => {
-            discard_error(py, failed);
-            error
-        }
         Ok(Some(other)) | Err(other) => {
             discard_error(py, error);
             other
@@ -264,19 +260,19 @@ pub fn from_dlpack_with(
     let py = object.py();
     library::numpy::find_if_imported(py);
     let on_host = device.is_none_or(|device| device == Device::CPU);
-    // NumPy's own method locks nothing, but its copies are as good as those made here.
-    let array = if on_host && copy != Some(true) {
-        numpy::import_array(object).or_fetch(py)?
-    } else {
-        None
+    let import_array = || match on_host {
+        true => numpy::import_array(object).or_fetch(py),
+        false => Ok(None),
     };
+    let is_copy = copy == Some(true);
+    // NumPy's own method locks nothing, but its copies are as good as those made here.
+    let array = if is_copy { None } else { import_array()? };
     let taken = match array {
         Some(tensor) => Some((tensor, false)),
         None => match import_by_method(object, device, copy) {
             // NumPy exports no types of `ml_dtypes`, and before version 2.1 no read-only arrays.
-            Err(error) if on_host && error.is_instance_of::<PyBufferError>(py) => {
-                let tensor = numpy::import_array(object).or_fetch(py)?;
-                Some((tensor.ok_or(error)?, false))
+            Err(error) if is_copy && error.is_instance_of::<PyBufferError>(py) => {
+                Some((import_array()?.ok_or(error)?, false))
             }
             taken => taken?,
         },

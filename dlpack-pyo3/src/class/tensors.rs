@@ -15,8 +15,8 @@ use pyo3::{PyClass, ffi, ffi::PyObject, intern, prelude::*};
 
 use crate::class::{Parts, arrays::TensorAttribute, buffer};
 use crate::error::{
-    DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, concerns_object,
-    discard_error, fail, raise_core_error, raise_pyo3_error,
+    DisplayTuple, OrRaise, Raised, bail, catch_into_null, catch_panics, fail,
+    none_if_concerns_object, raise_core_error, raise_pyo3_error,
 };
 use crate::import::{import_argument, numpy};
 use crate::keepalive::{
@@ -305,13 +305,9 @@ impl Attribute<'_> {
         if matches!(error, Error::Absent { .. }) || array.is_none_or(|array| array.is_none()) {
             return fail!(py, PyTypeError: "`{name}` of `{class}` cannot be None, only an array");
         }
-        let tensor = match self.import_array(array).or_fetch(py) {
+        let tensor = match none_if_concerns_object(py, self.import_array(array).or_fetch(py)) {
             // The tensor is dropped while the exception below is set.
             Ok(tensor) => tensor.map(ExceptionSafeTensor::new),
-            Err(error) if concerns_object(py, &error) => {
-                discard_error(py, error);
-                None
-            }
             Err(error) => return raise_pyo3_error(py, error),
         };
         let found = tensor.as_ref().map_or(Ok(String::new()), |tensor| {

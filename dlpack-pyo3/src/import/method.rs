@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyWarning};
 use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::{concerns_object, discard_error};
+use crate::error::{discard_error, none_if_concerns_object};
 use crate::{capi::call_method, export::capsule, values};
 
 /// Returns the capsule of `__dlpack__`, and whether the producer accepted `device` and `copy`; `None` if it lacks one of the
@@ -205,14 +205,7 @@ fn default_stream(
     wanted: Option<Device>,
 ) -> PyResult<Option<i64>> {
     let device = match device {
-        Ok(pair) => match pair.extract::<(i32, i32)>() {
-            Ok(pair) => Some(pair),
-            Err(error) if concerns_object(py, &error) => {
-                discard_error(py, error);
-                None
-            }
-            Err(error) => return Err(error),
-        },
+        Ok(pair) => none_if_concerns_object(py, pair.extract::<(i32, i32)>().map(Some))?,
         // DEV-11: the object has no device; `__dlpack__` will raise an error too.
         Err(error) if error.is_instance_of::<PyBufferError>(py) => {
             discard_error(py, error);

@@ -224,10 +224,8 @@ fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     // Dropping the view may block.
     attached::enable_detached_waits(py);
     let taken = import_ordered(object, needs);
-    let (tensor, stream) = taken.map_err(|error| match needs.loss_error(object) {
-        Ok(loss) => loss.unwrap_or(error),
-        Err(failed) => failed,
-    })?;
+    let (tensor, stream) =
+        taken.or_else(|error| Err(needs.loss_error(object)?.unwrap_or(error)))?;
     let view = V::try_from_tensor(tensor)
         .map_err(|(error, tensor)| needs.unsuitable_tensor(py, &error, &tensor.view()))?;
     Ok(match stream {
