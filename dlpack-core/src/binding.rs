@@ -17,7 +17,7 @@
 //! | slice a tensor, and export the slice later or never | [`TensorSlice`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
 //! | find what keeps the memory below a tensor that was exported and imported repeatedly | [`find_root`], for a class with [`Extras::transparent`] |
-//! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_root_of`]; without a tensor at all [`share_allocation`] |
+//! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_allocation`]; without a tensor at all [`share_allocation`], [`allocation_of_export`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
 //! | import a tensor of a producer that may change its shape and strides | [`take_versioned`], [`take_legacy`] |
 //! | lend the records of a class to readers that know their layout | [`DLPackTensors::records`](crate::DLPackTensors), [`Records`] |
@@ -35,6 +35,7 @@
 //! | format an error when memory may be exhausted | [`text`](fn@text) |
 //! | find the Python exception for an error, with the feature `pyo3` | `exception` |
 //! | prevent overlap of arrays that are lent as plain slices | [`LeaseTable`], with the [`Span`] of each array from [`UnownedArray::span`] |
+//! | release an object that may own the next link of a long chain | [`release_nested`] |
 //! | release a lock while the crate waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding. This module changes with its needs, even in minor releases.
@@ -56,7 +57,8 @@ pub use crate::export::hand_over::{
 pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;
 pub use crate::export::root::{
-    AllocationHandle, Root, find_root, keep_by_root_of, share_allocation, share_root,
+    AllocationHandle, Root, allocation_of_export, find_root, keep_by_allocation, share_allocation,
+    share_root,
 };
 pub use crate::export::strided::{Strided, keep_strided, view_strided};
 pub use crate::export::views::reinterpret_bytes;
@@ -64,6 +66,7 @@ pub use crate::export::views::reinterpret_bytes;
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
 pub use crate::layout::views::{Pick, PickedView};
+pub use crate::memory::nested::release_nested;
 #[cfg(not(feature = "streams"))]
 pub use crate::stream::state::{around_blocking, current_stream};
 #[cfg(feature = "streams")]

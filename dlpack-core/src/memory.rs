@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `aligned` | allocations aligned to 256 bytes, and vectors with fallible allocation |
 //! | `counted` | a reference-counted value with fallible allocation |
+//! | `nested` | a limit to how deep releases nest |
 //! | `atomic` | reads and writes of memory that other threads access: in words, by `atomic/lines` in cache lines, by `atomic/floats` in registers of floats |
 //! | `gather` | chooses the loops that copy strided items fastest, in safe code |
 //! | `moves` | the inner loops of that copy: transposed squares, rows, single items; plain reads, or reads by `atomic` |
@@ -19,3 +20,4 @@ pub(crate) mod atomic;
 pub(crate) mod counted;
 pub(crate) mod gather;
 mod moves;
+pub(crate) mod nested;

@@ -6,8 +6,8 @@ mod made;
 
 use core::ptr::{NonNull, null_mut, without_provenance_mut};
 use dlpack_core::abi::{
-    DLDevice, DLPACK_FLAG_BITMASK_IS_COPIED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED,
-    DLPACK_FLAG_BITMASK_READ_ONLY,
+    DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
+    DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
 use dlpack_core::binding::is_own_copy;
 use dlpack_core::request::Transfer;
@@ -938,6 +938,49 @@ fn the_last_of_five_reexports_releases_the_producer() {
             assert_eq!(foreign.deleted.times(), 1);
         }
     }
+}
+
+/// The deleter of a tensor whose context is a box with another tensor.
+unsafe extern "C" fn delete_link(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: `chain` boxed the struct, and this is its only release.
+    let tensor = unsafe { Box::from_raw(tensor) };
+    // SAFETY: `chain` boxed the context, and this is its only release.
+    drop(unsafe { Box::from_raw(tensor.manager_ctx.cast::<Option<Managed>>()) });
+}
+
+/// CAP-06: a chain of tensors of another producer, each of which keeps the one before, is released completely. Nested calls of all
+/// deleters would exceed the stack.
+#[test]
+fn a_long_chain_of_tensors_is_released() {
+    let links = if cfg!(miri) { 100 } else { 100_000 };
+    let (_memory, data) = memory(&[1_i32, 2, 3]);
+    let first = Foreign::new(data, I32, &[3]);
+    let mut shape = [3];
+    let mut last = import(&first).unwrap();
+    for _ in 0..links {
+        let before = Box::new(Some(last));
+        let link = Box::new(DLManagedTensorVersioned {
+            version: Version::CURRENT.into(),
+            manager_ctx: Box::into_raw(before).cast(),
+            deleter: Some(delete_link),
+            flags: 0,
+            dl_tensor: DLTensor {
+                data: data.cast(),
+                device: Device::CPU.into(),
+                ndim: 1,
+                dtype: I32,
+                shape: shape.as_mut_ptr(),
+                strides: null_mut(),
+                byte_offset: 0,
+            },
+        });
+        // SAFETY: a valid tensor over memory and a list that outlive it.
+        last = unsafe { Managed::from_raw(NonNull::from(Box::leak(link))) }.unwrap();
+    }
+    assert_eq!(last.view().to_vec::<i32>().unwrap(), [1, 2, 3]);
+    assert_eq!(first.deleted.times(), 0);
+    drop(last);
+    assert_eq!(first.deleted.times(), 1);
 }
 
 /// CPY-12, CPY-04, CPY-07, DEV-12: an imported tensor is exported as the request demands, and copied at most once; faults 79.

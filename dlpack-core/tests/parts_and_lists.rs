@@ -6,7 +6,7 @@ mod made;
 
 use dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY;
 use dlpack_core::array::{View, ViewMut};
-use dlpack_core::binding::keep_by_root_of;
+use dlpack_core::binding::{keep_by_allocation, share_allocation};
 use dlpack_core::element::Plain;
 use dlpack_core::import::FromList;
 use dlpack_core::{
@@ -166,7 +166,7 @@ fn the_axis_after_the_last_does_not_exist() {
 #[test]
 fn a_tensor_elsewhere_is_not_kept_by_an_allocation() {
     let whole = SharedBuffer::<u8>::zeroed(8).unwrap();
-    let whole = whole.into_dlpack().unwrap();
+    let whole = share_allocation(&whole.describe().unwrap()).unwrap();
     let mut elsewhere = [1_u8, 2, 3];
     for flags in [0, DLPACK_FLAG_BITMASK_READ_ONLY] {
         let foreign = Foreign {
@@ -175,7 +175,7 @@ fn a_tensor_elsewhere_is_not_kept_by_an_allocation() {
         };
         // SAFETY: a valid tensor over `elsewhere`, which outlives it.
         let managed = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
-        let kept = keep_by_root_of(managed, &whole);
+        let kept = keep_by_allocation(managed, &whole);
         assert_eq!(foreign.deleted.times(), 0);
         assert_eq!(kept.view().to_vec::<u8>().unwrap(), [1, 2, 3]);
         drop(kept);

@@ -8,7 +8,7 @@
 mod made;
 
 use dlpack_core::abi::DLPACK_FLAG_BITMASK_READ_ONLY;
-use dlpack_core::binding::{keep_by_root_of, reinterpret_bytes, share_root};
+use dlpack_core::binding::{keep_by_allocation, reinterpret_bytes, share_allocation, share_root};
 use dlpack_core::element::Plain;
 use dlpack_core::{DLPack, Device, Error, ExportRequest, FromDLPack, Managed, SharedBuffer};
 use made::{BOOL, F32, Foreign, I32, U8};
@@ -534,12 +534,12 @@ fn a_handle_on_a_slice_keeps_the_allocation() {
 #[test]
 fn a_root_keeps_only_tensors_in_its_allocation() {
     let buffer = SharedBuffer::copied_from(&[1.0_f32, 2.0]).unwrap();
-    let keeper = root(&buffer);
+    let keeper = share_allocation(&buffer.describe().unwrap()).unwrap();
     let mut memory = [3.0_f32, 4.0];
     let foreign = Foreign::new(memory.as_mut_ptr().cast(), F32, &[2]);
     // SAFETY: a valid tensor over `memory`, which is not used while the tensor lives.
     let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
-    let tensor = keep_by_root_of(tensor.shared(), &keeper);
+    let tensor = keep_by_allocation(tensor.shared(), &keeper);
     assert_eq!(foreign.deleted.times(), 0);
     drop(tensor);
     assert_eq!(foreign.deleted.times(), 1);
@@ -550,7 +550,7 @@ fn a_root_keeps_only_tensors_in_its_allocation() {
     };
     // SAFETY: no code reads a tensor of that device.
     let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
-    let tensor = keep_by_root_of(tensor.shared(), &keeper);
+    let tensor = keep_by_allocation(tensor.shared(), &keeper);
     assert_eq!(foreign.deleted.times(), 0);
     drop(tensor);
     // A vector has no allocation that can be shared.
@@ -559,7 +559,7 @@ fn a_root_keeps_only_tensors_in_its_allocation() {
     let foreign = Foreign::new(buffer.as_ptr().cast(), F32, &[2]);
     // SAFETY: a valid tensor over the memory of the buffer, which lives as long as `keeper`.
     let tensor = unsafe { Managed::from_raw(foreign.versioned()) }.unwrap();
-    let tensor = keep_by_root_of(tensor.shared(), &keeper);
+    let tensor = keep_by_allocation(tensor.shared(), &keeper);
     assert_eq!(foreign.deleted.times(), 1);
     drop((buffer, keeper));
     assert_eq!(tensor.view().to_vec::<f32>().unwrap(), [1.0, 2.0]);

@@ -14,12 +14,14 @@
 //! | `buffer` | the buffer protocol |
 //! | `consume` | takes the tensor out of a capsule, and decides whether its memory is exclusively ours |
 //! | `numpy` | NumPy arrays, read without a Python call |
+//! | `root` | finds our memory behind an imported object |
 #![expect(unsafe_code, reason = "calls C functions of other libraries")]
 
 mod buffer;
 mod consume;
 mod method;
 pub(crate) mod numpy;
+mod root;
 
 pub(crate) use buffer::bytes_of_buffer;
 pub use dlpack_core::import::{FromInt, FromList, FromTensor};
@@ -110,12 +112,16 @@ fn describe_refused(object: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
 /// Imports the tensor of an object; `None` if the object is not an array.
 #[inline]
 pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    if library::numpy::is_exact_array(object) {
-        if let Some(tensor) = numpy::import_array(object).or_fetch(object.py())? {
-            return Ok(Some(tensor));
-        }
+    if !library::numpy::is_exact_array(object) {
+        return import_other(object);
     }
-    import_other(object)
+    if let Some(tensor) = numpy::import_array(object).or_fetch(object.py())? {
+        return Ok(Some(tensor));
+    }
+    let tensor = import_other(object)?;
+    tensor
+        .map(|tensor| root::keep_by_root(tensor, object))
+        .transpose()
 }
 
 #[inline(never)]

@@ -11,10 +11,10 @@
 //! memory is never released under a buffer.
 #![expect(unsafe_code, reason = "fills and releases structs of CPython")]
 
-mod memoryview;
 mod records;
+mod wrapper;
 
-pub(crate) use memoryview::behind_wrapper;
+pub(crate) use wrapper::behind_wrapper;
 
 use core::ffi::{CStr, c_int, c_void};
 use core::panic::AssertUnwindSafe;
@@ -25,7 +25,7 @@ use std::panic::catch_unwind;
 use dlpack_core::{DataType, Managed, TensorRef};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
-use pyo3::types::{PyMemoryView, PyType};
+use pyo3::types::PyType;
 use pyo3::{prelude::*, sync::PyOnceLock};
 
 use crate::capi::{
@@ -157,20 +157,10 @@ impl<'py> UnfilledLender<'py> {
     }
 }
 
-/// Replaces the keepalive of a memoryview's tensor by that of our memory, if the memoryview shows memory of ours that keeps
-/// itself alive. Therefore repeated pickling does not build a chain of objects.
-pub(crate) fn keep_by_root(tensor: Managed, view: &Bound<'_, PyMemoryView>) -> PyResult<Managed> {
-    match CLASS.get(view.py()) {
-        Some(lenders) => (lenders.find_and_keep_root)(tensor, view),
-        // Without a lender no memoryview shows memory of ours.
-        None => Ok(tensor),
-    }
-}
-
 /// The tensor that owns the memory of a lender; `None` for any other object, and for a lender with another owner.
-fn tensor_of_lender<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Managed> {
-    let lenders = CLASS.get(object.py())?;
-    if object.get_type_ptr().cast() != lenders.class.as_ptr() {
+pub(crate) fn tensor_of_lender<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Managed> {
+    let class = CLASS.get(object.py())?;
+    if object.get_type_ptr().cast() != class.as_ptr() {
         return None;
     }
     // SAFETY: an object of the class of lenders, which was filled before other code got it, and does not change.
@@ -188,21 +178,14 @@ fn to_ssize(number: impl TryInto<Py_ssize_t>) -> Py_ssize_t {
     number.expect("no more than memory has, which was checked when it was described")
 }
 
-/// The class of lenders, and the function that imports need once there are lenders.
-struct LenderClass {
-    class: Py<PyType>,
-    /// [`memoryview::find_and_keep_root`], as a pointer, so that a module that makes no lenders does not contain it.
-    find_and_keep_root: fn(Managed, &Bound<'_, PyMemoryView>) -> PyResult<Managed>,
-}
-
 /// The class of lenders, after the first was made.
-static CLASS: PyOnceLock<LenderClass> = PyOnceLock::new();
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// The class of lenders. With the stable ABI of 3.10, PyO3 cannot give a class a buffer, though each Python accepts the slots.
 fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     const GET_BUFFER: c_int = 1;
 
-    let make = || -> PyResult<LenderClass> {
+    let make = || {
         let slots = [
             (GET_BUFFER, export_buffer as GetBuffer as *mut c_void),
             (
@@ -217,14 +200,9 @@ fn lender_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
         let (name, itemsize) = (c"dlpack_pyo3.Buffer", size_of::<Py_ssize_t>());
         let flags = ffi::Py_TPFLAGS_HAVE_GC;
         // SAFETY: each function has the type of its slot, and is for objects that begin with a `Lender`.
-        let class = unsafe { values::new_class::<Lender>(py, name, itemsize, flags, &slots) }?;
-        Ok(LenderClass {
-            class,
-            find_and_keep_root: memoryview::find_and_keep_root,
-        })
+        unsafe { values::new_class::<Lender>(py, name, itemsize, flags, &slots) }
     };
-    let lenders = values::get_or_make(&CLASS, py, make)?;
-    Ok(lenders.class.bind(py))
+    values::get_or_make(&CLASS, py, make).map(|class| class.bind(py))
 }
 
 /// Shows the garbage collector the references of a lender: its class, and the object that it keeps alive.

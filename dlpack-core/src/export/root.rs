@@ -7,17 +7,20 @@
 //! ```
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
-use crate::export::block::UnfinishedExport;
+use core::{mem::ManuallyDrop, ptr::NonNull};
+
+use crate::export::block::{UnfinishedExport, delete_versioned};
 use crate::export::dims_storage::Capacity;
 use crate::export::finish::{plan_export, transfer_path};
 use crate::export::recognize::Block;
 use crate::export::reexport::find_in_layers;
+use crate::loan::shared::SharedAllocation;
 use crate::request::{Plan, plan::TransferPath};
-use crate::{Descriptor, Device, Error, ExportRequest, Managed, loan::shared::SharedAllocation};
+use crate::{Descriptor, Device, Error, ExportRequest, Managed, abi, tensor::managed::take_own};
 
 /// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped. Also
 /// the owner of an export that holds only an allocation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct AllocationHandle(pub(super) SharedAllocation);
 
 impl AllocationHandle {
@@ -138,32 +141,64 @@ fn export_allocation(
     Ok(block.into_tensor(described, plan))
 }
 
-/// Replaces the owner of `tensor` by the shared allocation that `keeper` lies in, if that contains every item of `tensor`;
-/// otherwise returns `tensor` unchanged. A tensor that was imported through another protocol then does not hold the objects of
-/// that protocol.
+/// A handle to the shared allocation behind a tensor that another owner holds; `None` unless this crate exported it, with such an
+/// allocation behind it. No field but the deleter is read of other tensors.
 ///
 /// ```
-/// use dlpack_core::binding::keep_by_root_of;
+/// use dlpack_core::binding::{allocation_of_export, share_root};
+/// use dlpack_core::{DLPack, Managed, SharedBuffer};
+///
+/// let buffer = SharedBuffer::<f32>::zeroed(3)?;
+/// let exported = share_root(&mut buffer.describe()?, None).expect("it keeps itself")?.into_raw();
+/// // SAFETY: `exported` comes from `into_raw`, and is alive.
+/// assert!(unsafe { allocation_of_export(exported) }.is_some());
+/// // SAFETY: `exported` comes from `into_raw`, and is released here.
+/// drop(unsafe { Managed::from_raw(exported) }?);
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+///
+/// # Safety
+///
+/// `tensor` points to a versioned struct, which is not released during the call. If this crate exported it, the struct has not been
+/// written to since.
+#[must_use]
+pub unsafe fn allocation_of_export(
+    tensor: NonNull<abi::DLManagedTensorVersioned>,
+) -> Option<AllocationHandle> {
+    // SAFETY: by this function's contract the struct is valid.
+    let deleter = unsafe { (*tensor.as_ptr()).deleter };
+    if deleter.map(|deleter| deleter as *const ()) != Some(delete_versioned as *const ()) {
+        return None;
+    }
+    // SAFETY: only this crate's exports have this deleter, and nothing has been written to the struct, by this function's contract.
+    // It is not released here.
+    let tensor = ManuallyDrop::new(unsafe { take_own(tensor) });
+    share_allocation(&Descriptor::of_tensor(&tensor).ok()?)
+}
+
+/// Replaces the owner of `tensor` by a shared allocation, if that contains every item of `tensor`; otherwise returns `tensor`
+/// unchanged. A tensor that was imported through another protocol then does not hold the objects of that protocol.
+///
+/// ```
+/// use dlpack_core::binding::{keep_by_allocation, share_allocation};
 /// use dlpack_core::{DLPack, SharedBuffer};
 ///
 /// let buffer = SharedBuffer::copied_from(&[1_u8, 2, 3])?;
-/// let whole = buffer.clone().into_dlpack()?;
-/// let part = keep_by_root_of(buffer.clone().into_dlpack()?.slice(0, 1..3)?, &whole);
+/// let allocation = share_allocation(&buffer.describe()?).expect("it keeps itself");
+/// let part = keep_by_allocation(buffer.into_dlpack()?.slice(0, 1..3)?, &allocation);
 /// assert_eq!(part.view().to_vec::<u8>()?, [2, 3]);
 /// # Ok::<(), dlpack_core::Error>(())
 /// ```
 #[must_use]
-pub fn keep_by_root_of(mut tensor: Managed, keeper: &Managed) -> Managed {
+pub fn keep_by_allocation(mut tensor: Managed, allocation: &AllocationHandle) -> Managed {
     let (sole, copied) = (tensor.is_unique(), tensor.view().is_copied());
     let keep = |tensor: &mut Managed| {
-        let keeper = Descriptor::of_tensor(keeper).ok()?;
-        let allocation = allocation_of(&keeper)?;
         let mut described = Descriptor::of_tensor_mut(tensor).ok()?;
-        if !contains_items(allocation, &described) {
+        if !contains_items(&allocation.0, &described) {
             return None;
         }
         let plan = plan_export(&described, None).ok()?;
-        export_allocation(allocation, &mut described, &plan).ok()
+        export_allocation(&allocation.0, &mut described, &plan).ok()
     };
     match keep(&mut tensor) {
         Some(kept) => kept.with_base_facts(sole, copied),

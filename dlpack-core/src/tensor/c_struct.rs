@@ -96,13 +96,20 @@ impl PackedStruct {
         }
     }
 
+    /// The word, for [`release`](Self::release).
+    pub(super) fn to_raw(&self) -> *mut c_void {
+        self.0.as_ptr()
+    }
+
     /// Calls the deleter.
     ///
     /// # Safety
     ///
-    /// The struct is not used afterwards.
-    pub(super) unsafe fn release(&mut self) {
-        match self.get() {
+    /// [`to_raw`](Self::to_raw) returned `packed`. The struct, which has one owner, is valid, and not used afterwards.
+    pub(super) unsafe fn release(packed: *mut c_void) {
+        // SAFETY: by this function's contract the word of a `PackedStruct`, which is not null.
+        let packed = Self(unsafe { NonNull::new_unchecked(packed) });
+        match packed.get() {
             // SAFETY: by this function's contract the struct is not used afterwards; its one owner releases it.
             ManagedStruct::Versioned(tensor) => unsafe {
                 abi::DLManagedTensorVersioned::release(tensor)

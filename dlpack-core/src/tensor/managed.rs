@@ -12,7 +12,8 @@ use crate::tensor::c_struct::{ManagedStruct, PackedStruct, StructFields};
 use crate::tensor::managed_facts::{BlockVtable, ManagedFacts};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, abi};
-use crate::{element::Plain, loan::access::Access, stream::Queue, version::Abi};
+use crate::{element::Plain, loan::access::Access, memory::nested::release_nested};
+use crate::{stream::Queue, version::Abi};
 
 /// An exported tensor together with its memory, in the versioned or the legacy struct.
 ///
@@ -350,10 +351,18 @@ impl Managed {
     }
 }
 
+/// Calls the deleter. That of a foreign tensor may release another tensor of ours, which may keep another foreign tensor, and so on:
+/// it may be queued.
 impl Drop for Managed {
     fn drop(&mut self) {
-        // SAFETY: `self` is the only owner and is not used afterwards (CAP-09: the deleter may be null).
-        unsafe { self.tensor.release() };
+        let tensor = self.tensor.to_raw();
+        if self.is_own_export() {
+            // SAFETY: `self` is the only owner and is not used afterwards (CAP-09: the deleter may be null).
+            unsafe { PackedStruct::release(tensor) };
+        } else {
+            // SAFETY: `self` is the only owner and is not used afterwards. A deleter does not unwind.
+            unsafe { release_nested(tensor, PackedStruct::release) };
+        }
     }
 }
 

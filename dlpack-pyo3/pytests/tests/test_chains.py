@@ -84,6 +84,68 @@ def test_a_field_that_is_set_to_itself(way):
     assert memoryview(settings.state).tolist() == [0.0, 0.0, 0.0]
 
 
+def array_in_pickle(numpy, state):
+    return loaded(numpy.asarray(state))
+
+
+ARRAYS = {
+    "an array over the buffer": lambda numpy, state: numpy.asarray(state),
+    "a part of an array": lambda numpy, state: numpy.asarray(state)[:],
+    "the result of a function": lambda numpy, state: numpy.add(state, 1, out=numpy.asarray(state)),
+    "an array over an import": lambda numpy, state: numpy.from_dlpack(state),
+    "an array of a method": lambda numpy, state: state.numpy(),
+    "an array over a value": lambda numpy, state: p.to_numpy(p.take(state)),
+    "an array over bytes": lambda numpy, state: numpy.frombuffer(state),
+    "a memoryview of an array": lambda numpy, state: memoryview(numpy.asarray(state)),
+    "a pickle buffer of an array": lambda numpy, state: pickle.PickleBuffer(numpy.asarray(state)),
+    "a pickled array": array_in_pickle,
+}
+
+
+@pytest.mark.parametrize("way", ARRAYS)
+def test_a_field_that_is_set_to_an_array_over_itself(way, numpy):
+    """No array is kept, nor what it is based on."""
+    if way == "an array over an import" and tuple(map(int, numpy.__version__.split(".")[:2])) < (2, 1):
+        pytest.skip("older versions import a legacy tensor, which has no flags: its array is read-only")
+    settings, array = p.Settings(3), ARRAYS[way]
+    address = settings.state.data_ptr
+
+    def step():
+        settings.state = array(numpy, settings.state)
+
+    step()
+    alive = p.alive()
+    blocks = grows(step)
+    assert few(blocks), blocks
+    assert p.alive() == alive and settings.state.data_ptr == address
+    assert not settings.state.readonly
+
+
+@pytest.mark.parametrize("links", [20_000])
+def test_a_long_chain_is_released_without_recursion(links, numpy):
+    """Each link is an array over a capsule with a tensor over the link before, in an object that no import looks behind. The stack
+    has no space for a call of each link's deleter inside that of the one before."""
+
+    class Opaque:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **keywords):
+            return self.array.__dlpack__(**keywords)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    settings = filled(3)
+    for _ in range(links):
+        settings.state = Opaque(numpy.from_dlpack(settings.state))
+    assert settings.state.tolist() == [1.0, 2.0, 3.0]
+    alive = p.alive()
+    del settings
+    gc.collect()
+    assert p.alive() < alive
+
+
 def test_fields_that_change_places():
     """Three objects exchange their memory in a circle."""
     things = [filled(2) for _ in range(3)]

@@ -1,7 +1,7 @@
 //! The contents of a [`Tensor`]: an exported or imported tensor, or a slice of that of another `Tensor`.
 #![expect(unsafe_code, reason = "keeps the tensor of a slice or an array")]
 
-use dlpack_core::binding::{PickedView, Root, TensorSlice};
+use dlpack_core::binding::{PickedView, Root, TensorSlice, share_allocation};
 use dlpack_core::{DLPack as _, Descriptor, Error, Managed, TensorRef};
 use pyo3::prelude::*;
 
@@ -98,7 +98,8 @@ impl Contents {
     }
 }
 
-/// A NumPy array over the memory of a [`Tensor`]. The array's base keeps the object, or the object that the tensor's memory came from.
+/// A NumPy array over the memory of a [`Tensor`]. The array's base keeps a shared allocation, or the object, or the object that the
+/// tensor's memory came from.
 pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Bound<'py, PyAny>> {
     let (py, object) = (tensor.py(), tensor.as_any());
     // Used where it is: a description is large, and each move of it copies it.
@@ -111,8 +112,13 @@ pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Boun
             };
             ObjectGuard::new((), &kept)
         };
-        // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
-        if let Some(array) = unsafe { array_over_memory(py, described, owner) } {
+        let array = match share_allocation(described) {
+            // SAFETY: the handle keeps the allocation, which contains every item of the tensor.
+            Some(allocation) => unsafe { array_over_memory(py, described, || allocation) },
+            // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.
+            None => unsafe { array_over_memory(py, described, owner) },
+        };
+        if let Some(array) = array {
             return array.or_fetch(py);
         }
     }

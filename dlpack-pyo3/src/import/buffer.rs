@@ -15,8 +15,8 @@ use pyo3::{prelude::*, types::PyMemoryView};
 use crate::capi::PyBuffer;
 use crate::error::{Raised, bail, discard_error, raise_core_error};
 use crate::import::numpy::{array_behind, keepalive_of_array};
+use crate::import::root::keep_by_root;
 use crate::keepalive::{ArrayKeepalive, BufferKeepalive};
-use crate::lender;
 
 /// Imports the buffer of an object, which is held until the tensor is released. Returns `None` if the object has no buffer.
 pub(super) fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
@@ -38,11 +38,17 @@ struct BufferOwner {
 }
 
 impl BufferOwner {
-    /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`.
-    fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<&PyBuffer, Raised> {
+    /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`. Returns the object
+    /// that exports the buffer, if it is another one.
+    fn request_buffer<'py>(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+    ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
         self.buffer.fill_from(object)?;
+        let exporter = self.buffer.exporter(object.py());
+        let other = exporter.filter(|exporter| !exporter.is(object));
         let Some(array) = self.find_array(object)? else {
-            return Ok(self.buffer.view());
+            return Ok(other);
         };
         self.array = Some(keepalive_of_array(&array)?);
         // The array may have got other memory before it was kept.
@@ -52,7 +58,7 @@ impl BufferOwner {
         if let Some(again) = self.find_array(object)?.filter(|again| !again.is(&array)) {
             self.array = Some(keepalive_of_array(&again)?);
         }
-        Ok(self.buffer.view())
+        Ok(other)
     }
 
     /// The array behind the buffer of an object.
@@ -68,21 +74,34 @@ impl BufferOwner {
 fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Option<Managed>> {
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
-    let describe = |buffer| describe_buffer(object, buffer, may_be_bytes);
+    // The object that provides the memory, if it is another one.
+    let mut behind = None;
     let owner = BufferOwner {
         buffer: BufferKeepalive::new(),
         array: None,
     };
     // SAFETY: the object keeps its memory until the buffer is released, which happens when the owner is dropped. All other writes
     // there come from Python.
-    let tensor = unsafe { keep_strided(owner, describe, failed) };
+    let tensor = unsafe {
+        keep_strided(
+            owner,
+            |owner| {
+                behind = owner.request_buffer(object)?;
+                describe_buffer(py, owner.buffer.view(), may_be_bytes)
+            },
+            failed,
+        )
+    };
     let tensor = match tensor {
         Ok(tensor) => tensor,
         Err(raised) => return none_or(py, raised),
     };
-    Ok(Some(match object.cast_exact::<PyMemoryView>() {
-        Ok(view) => lender::keep_by_root(tensor, view)?,
-        Err(_) => tensor,
+    if object.is_exact_instance_of::<PyMemoryView>() {
+        behind = Some(object.clone());
+    }
+    Ok(Some(match behind {
+        Some(behind) => keep_by_root(tensor, &behind)?,
+        None => tensor,
     }))
 }
 
@@ -97,15 +116,13 @@ fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
     Ok(None)
 }
 
-/// Describes the buffer of an object.
+/// Describes a buffer.
 #[inline]
 fn describe_buffer<'a>(
-    object: &Bound<'_, PyAny>,
-    held: &'a mut BufferOwner,
+    py: Python<'_>,
+    view: &'a PyBuffer,
     may_be_bytes: bool,
 ) -> Result<Strided<'a>, Raised> {
-    let py = object.py();
-    let view = held.request_buffer(object)?;
     // SAFETY: `format` is null or a string that lives as long as the buffer.
     let format = unsafe { text_at(view.format) };
     let rank = usize::try_from(view.ndim).ok();

@@ -30,6 +30,7 @@ use pyo3::{ffi, intern, prelude::*};
 
 use crate::capi::{class_attribute, may_have_buffer};
 use crate::error::{OrRaise, Raised, none_if_concerns_object};
+use crate::import::root::keep_by_root;
 use crate::keepalive::{ArrayKeepalive, BasedArray, attached::may_keep_objects};
 use crate::lender;
 use crate::library::numpy::{
@@ -67,8 +68,13 @@ pub(super) fn import_array(object: &Bound<'_, PyAny>) -> Result<Option<Managed>,
     let Some((array, owner)) = read_array(object)? else {
         return Ok(None);
     };
+    let is_based = owner.is_based();
     // SAFETY: the owner keeps the memory alive. All other writes there come from Python.
-    Ok(unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok())
+    let tensor = unsafe { keep_strided(owner, |_| Ok(array), |_| ()) }.ok();
+    match tensor {
+        Some(tensor) if is_based => keep_by_root(tensor, object).or_raise(object.py()).map(Some),
+        tensor => Ok(tensor),
+    }
 }
 
 /// Describes the memory of an object that [is an array](is_exact_array) of a data type that DLPack has, and keeps it alive. `None`

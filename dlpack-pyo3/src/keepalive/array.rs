@@ -86,6 +86,11 @@ impl ArrayKeepalive {
         Self::Array(ArrayReferences::new(array))
     }
 
+    /// Whether the memory belongs to a base that is no array.
+    pub(crate) fn is_based(&self) -> bool {
+        matches!(self, Self::Based(_))
+    }
+
     /// Keeps an array with a base, and `owner`, which keeps the array behind the base.
     pub(crate) fn of_based(mut based: Boxed<BasedArray>, owner: Option<Self>) -> Self {
         based[0].owner = owner;

@@ -1,12 +1,10 @@
 //! Owners of an exported object and its borrow, and their release on any thread.
 #![expect(unsafe_code, reason = "changes reference counts on any thread")]
 
-use core::cell::{Cell, RefCell};
 use core::ops::{Deref, DerefMut};
-use core::{mem::ManuallyDrop, ptr::NonNull};
-use std::thread_local;
+use core::{ffi::c_void, mem::ManuallyDrop, ptr::NonNull};
 
-use dlpack_core::Managed;
+use dlpack_core::{Managed, binding::release_nested};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
 
@@ -226,39 +224,24 @@ pub(super) unsafe fn release_attached_reference(object: NonNull<ffi::PyObject>) 
 
 /// Releases a reference that may be the last one, so that the object's destructor may run arbitrary code.
 ///
-/// The object may own the last reference to a tensor of another object, which is then released too, and so on. Python code can
-/// build chains of any length, but the stack is limited. At a depth of 16, objects are queued for the outermost call on this
-/// thread.
+/// The object may own the last reference to a tensor of another object, which is then released too, and so on. In a long chain,
+/// the object is queued.
 ///
 /// # Safety
 ///
 /// The thread is attached. The caller owns the reference, and does not use it afterwards.
 #[inline(never)]
 unsafe fn release_last_reference(object: NonNull<ffi::PyObject>) {
-    const DEEPEST: usize = 16;
-    thread_local! {
-        static DEPTH: Cell<usize> = const { Cell::new(0) };
-        static WAITING: RefCell<Vec<NonNull<ffi::PyObject>>> = const { RefCell::new(Vec::new()) };
-    }
-    // Queueing fails if there is no memory, or if the thread's local storage is gone. Then the release recurses.
-    let wait = |waiting: &RefCell<Vec<_>>| {
-        let mut waiting = waiting.borrow_mut();
-        waiting.try_reserve(1).map(|()| waiting.push(object))
+    let release = |object: *mut c_void| {
+        // The call that runs the queue need not be attached.
+        run_attached(|| {
+            let _pending = PendingException::save_current();
+            // SAFETY: attached; the reference is that of the caller, which does not use it afterwards.
+            unsafe { ffi::Py_DECREF(object.cast()) };
+        });
     };
-    let depth = DEPTH.get();
-    if depth >= DEEPEST && matches!(WAITING.try_with(wait), Ok(Ok(()))) {
-        return;
-    }
-    let _pending = PendingException::save_current();
-    DEPTH.set(depth + 1);
-    let mut next = Some(object);
-    while let Some(object) = next {
-        // SAFETY: attached; the reference is the caller's, or was queued by a call on this thread that owned it.
-        unsafe { ffi::Py_DECREF(object.as_ptr()) };
-        let waiting = (depth == 0).then(|| WAITING.try_with(|waiting| waiting.borrow_mut().pop()));
-        next = waiting.and_then(Result::ok).flatten();
-    }
-    DEPTH.set(depth);
+    // SAFETY: the function may be called on any thread, with a reference that the caller owns. C code does not unwind.
+    unsafe { release_nested(object.as_ptr().cast(), release) };
 }
 
 /// Attaches this thread, and runs `body`; does nothing after interpreter shutdown.

@@ -13,6 +13,7 @@
 mod base;
 mod refused;
 
+pub(crate) use base::value_of;
 pub(crate) use refused::{fractional_strides, unsupported_dtype};
 
 use core::ffi::{c_int, c_long, c_uint, c_void};

@@ -7,10 +7,10 @@
 //! The class is not visited by the garbage collector, because the value may be of any Rust type.
 #![expect(unsafe_code, reason = "stores a Rust value in a Python object")]
 
-use core::ffi::c_void;
-use core::marker::PhantomData;
+use core::any::TypeId;
 use core::mem::{forget, needs_drop};
 use core::panic::AssertUnwindSafe;
+use core::{ffi::c_void, marker::PhantomData};
 use std::panic::catch_unwind;
 
 use pyo3::ffi::{self, Py_ssize_t, PyObject};
@@ -24,8 +24,14 @@ use crate::values;
 #[repr(C)]
 struct ValueHeader {
     head: ffi::PyVarObject,
-    /// Drops the value; `None` if there is no value, or if it needs no drop.
-    drop_value: Option<unsafe fn(*mut PyObject)>,
+    /// `None` if there is no value, or if it needs no drop.
+    functions: Option<&'static ValueFunctions>,
+}
+
+/// Functions of an object that depend on the type of its value.
+struct ValueFunctions {
+    drop_value: unsafe fn(*mut PyObject),
+    type_id: fn() -> TypeId,
 }
 
 /// A Python object that holds a `T`. No other code has a reference to it.
@@ -40,7 +46,28 @@ fn address_of_value<T>(object: *mut PyObject) -> *mut T {
     start.wrapping_byte_add(padding).cast()
 }
 
+/// The value of such an object, if its type is `T`, which needs a drop; `None` for any other object.
+pub(crate) fn value_of<'a, T: Send + Sync + 'static>(
+    object: &'a Bound<'_, PyAny>,
+) -> Option<&'a T> {
+    let class = CLASS.get(object.py())?;
+    if object.get_type_ptr().cast() != class.as_ptr() {
+        return None;
+    }
+    // SAFETY: an object of the class, which begins with this struct.
+    let functions = unsafe { (*object.as_ptr().cast::<ValueHeader>()).functions }?;
+    let is_one = (functions.type_id)() == TypeId::of::<T>();
+    // SAFETY: the object holds a `T`. After it became the base of an array, nothing makes an exclusive reference to it.
+    is_one.then(|| unsafe { &*address_of_value::<T>(object.as_ptr()) })
+}
+
 impl<'py, T: Send + 'static> ValueObject<'py, T> {
+    const FUNCTIONS: &'static ValueFunctions = &ValueFunctions {
+        // SAFETY: only `dealloc_value` calls this, once, with an object that holds a `T` which is not used any more.
+        drop_value: |object| unsafe { address_of_value::<T>(object).drop_in_place() },
+        type_id: TypeId::of::<T>,
+    };
+
     /// Moves a value into a new object. If there is no memory for the object, the value is dropped.
     pub(super) fn new(py: Python<'py>, value: T) -> Result<Self, Raised> {
         let bytes = size_of::<T>().saturating_add(align_of::<T>() - 1);
@@ -52,13 +79,9 @@ impl<'py, T: Send + 'static> ValueObject<'py, T> {
         };
         // SAFETY: the address is aligned, `bytes` bytes follow the header, and no other code has the object.
         unsafe { address_of_value::<T>(object.as_ptr()).write(value) };
-        let drop_value = |object| {
-            // SAFETY: only `dealloc_value` calls this, once, with an object that holds a `T` which is not used any more.
-            unsafe { address_of_value::<T>(object).drop_in_place() }
-        };
         if needs_drop::<T>() {
             // SAFETY: an object of `value_class`, which begins with this struct; no other code has it.
-            unsafe { (*object.as_ptr().cast::<ValueHeader>()).drop_value = Some(drop_value) };
+            unsafe { (*object.as_ptr().cast::<ValueHeader>()).functions = Some(Self::FUNCTIONS) };
         }
         Ok(Self(object, PhantomData))
     }
@@ -76,7 +99,7 @@ impl<'py, T: Send + 'static> ValueObject<'py, T> {
     /// The value, moved out of the object.
     pub(super) fn into_value(self) -> T {
         // SAFETY: an object of `value_class`, which begins with this struct; no other code has it.
-        unsafe { (*self.0.as_ptr().cast::<ValueHeader>()).drop_value = None };
+        unsafe { (*self.0.as_ptr().cast::<ValueHeader>()).functions = None };
         // SAFETY: `new` wrote the value. It is not dropped with the object, and not used there any more.
         unsafe { address_of_value::<T>(self.0.as_ptr()).read() }
     }
@@ -97,9 +120,10 @@ fn allocate_object(py: Python<'_>, bytes: usize) -> Option<Bound<'_, PyAny>> {
     unsafe { Bound::from_owned_ptr_or_opt(py, object) }
 }
 
-fn value_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+/// The class of these objects, after the first was made.
+static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
+fn value_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let make = || {
         let slots = [(
             ffi::Py_tp_dealloc,
@@ -113,11 +137,13 @@ fn value_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 unsafe extern "C" fn dealloc_value(object: *mut PyObject) {
     // SAFETY: CPython deallocates an object of the class, which begins with this struct.
-    let drop_value = unsafe { (*object.cast::<ValueHeader>()).drop_value };
-    if let Some(drop_value) = drop_value {
+    let functions = unsafe { (*object.cast::<ValueHeader>()).functions };
+    if let Some(functions) = functions {
         let _pending = PendingException::save_current();
         // SAFETY: the object holds a value, and is deallocated once.
-        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { drop_value(object) }));
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe {
+            (functions.drop_value)(object)
+        }));
         // The payload's own `Drop` could panic.
         forget(dropped);
     }

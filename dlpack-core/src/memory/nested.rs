@@ -1,0 +1,115 @@
+//! Limits how deep releases nest: an owner may keep another tensor, which keeps another one, and so on.
+#![expect(
+    unsafe_code,
+    reason = "calls functions with the address of what they release"
+)]
+
+use core::ffi::c_void;
+
+/// Calls `release(context)`, now or after the releases that this thread runs at the moment.
+///
+/// The release of a tensor or of an object may drop the last reference to another one, whose release drops a third one. Python
+/// code can build chains of any length, but the stack is limited. So releases at a depth of 16 are queued, and the outermost
+/// call on this thread runs them. Without the feature `std` each release runs at once.
+///
+/// ```
+/// use dlpack_core::binding::release_nested;
+///
+/// /// A list whose items own the next ones.
+/// struct Item(*mut Item);
+///
+/// impl Drop for Item {
+///     fn drop(&mut self) {
+///         let next = self.0.cast();
+///         // SAFETY: null, which is not read, or a box that this item owns.
+///         unsafe { release_nested(next, |next| if !next.is_null() { drop(Box::from_raw(next.cast::<Item>())) }) };
+///     }
+/// }
+///
+/// let mut first = Item(std::ptr::null_mut());
+/// for _ in 0..100_000 {
+///     first = Item(Box::into_raw(Box::new(first)));
+/// }
+/// drop(first);
+/// ```
+///
+/// # Safety
+///
+/// `release` may be called once with `context`, on this thread, until the outermost such call returns. It does not unwind.
+#[inline]
+pub unsafe fn release_nested(context: *mut c_void, release: unsafe fn(*mut c_void)) {
+    #[cfg(feature = "std")]
+    // SAFETY: same contract as this function's.
+    unsafe {
+        queue::release(context, release);
+    }
+    #[cfg(not(feature = "std"))]
+    // SAFETY: same contract as this function's.
+    unsafe {
+        release(context);
+    }
+}
+
+#[cfg(feature = "std")]
+mod queue {
+    use alloc::vec::Vec;
+    use core::cell::{Cell, RefCell};
+    use core::ffi::c_void;
+    use std::thread_local;
+
+    const DEEPEST: usize = 16;
+
+    type Release = (*mut c_void, unsafe fn(*mut c_void));
+
+    thread_local! {
+        /// How many releases this thread runs, one inside the other.
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+        /// The number of releases in the queue, which is rarely used: each use asks whether the thread still has it.
+        static QUEUED: Cell<usize> = const { Cell::new(0) };
+        static QUEUE: RefCell<Vec<Release>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Implements [`release_nested`](super::release_nested).
+    ///
+    /// # Safety
+    ///
+    /// The contract of `release_nested`.
+    pub(super) unsafe fn release(context: *mut c_void, release: unsafe fn(*mut c_void)) {
+        let depth = DEPTH.get();
+        if depth >= DEEPEST && push((context, release)) {
+            return;
+        }
+        DEPTH.set(depth + 1);
+        // SAFETY: by the contract of `release_nested`.
+        unsafe { release(context) };
+        if depth == 0 {
+            while QUEUED.get() > 0 {
+                let Some((context, release)) = pop() else {
+                    break;
+                };
+                // SAFETY: by the contract of `release_nested`; this is the outermost call on this thread.
+                unsafe { release(context) };
+            }
+        }
+        DEPTH.set(depth);
+    }
+
+    /// Queues a release. Fails if there is no memory, or if the thread's local storage is gone; then the release nests.
+    #[cold]
+    fn push(item: Release) -> bool {
+        let push = |queue: &RefCell<Vec<Release>>| {
+            let mut queue = queue.borrow_mut();
+            queue.try_reserve(1).map(|()| queue.push(item)).is_ok()
+        };
+        let is_queued = QUEUE.try_with(push).unwrap_or(false);
+        QUEUED.set(QUEUED.get() + usize::from(is_queued));
+        is_queued
+    }
+
+    #[cold]
+    fn pop() -> Option<Release> {
+        QUEUED.set(QUEUED.get() - 1);
+        let pop = |queue: &RefCell<Vec<Release>>| queue.borrow_mut().pop();
+        QUEUE.try_with(pop).ok().flatten()
+    }
+}

@@ -1,0 +1,96 @@
+//! Finds our memory behind an imported array or buffer, so that the import keeps that memory and not the objects in between. Otherwise
+//! `obj.state = np.asarray(obj.state)` would lengthen a chain of objects:
+//!
+//! ```text
+//! ndarray ── base ──▶ memoryview ──▶ lender ──▶ tensor ──▶ allocation
+//!                └──▶ capsule of `numpy.from_dlpack` ──▶ tensor ──▶ allocation
+//!                └──▶ value ──▶ tensor, or allocation
+//! ```
+#![expect(unsafe_code, reason = "reads the tensor in a capsule of NumPy's")]
+
+use core::ffi::CStr;
+
+use dlpack_core::binding::{
+    AllocationHandle, allocation_of_export, keep_by_allocation, share_allocation,
+};
+use dlpack_core::{DLPack as _, Managed};
+use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView};
+use pyo3::{intern, prelude::*};
+
+use crate::capi::may_have_buffer;
+use crate::error::none_if_concerns_object;
+use crate::lender::{behind_wrapper, tensor_of_lender};
+use crate::library::numpy::{is_array_or_derived, value_of};
+
+/// The name that NumPy gives the capsule with an imported tensor of DLPack 1.0 and later, which it keeps as the base of an array.
+const IMPORTED: &CStr = c"numpy_dltensor_versioned";
+
+/// Replaces the keepalive of a tensor that was imported from `object` by our shared allocation, if it lies in one that is found behind
+/// the object.
+#[cold]
+#[inline(never)]
+pub(super) fn keep_by_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    let found = none_if_concerns_object(object.py(), find_allocation(object))?;
+    // The allocation may be another one: this checks that it contains the tensor's items.
+    Ok(match found {
+        Some(allocation) => keep_by_allocation(tensor, &allocation),
+        None => tensor,
+    })
+}
+
+/// The shared allocation behind an object.
+fn find_allocation(object: &Bound<'_, PyAny>) -> PyResult<Option<AllocationHandle>> {
+    let mut found = object.clone();
+    // Real chains are shorter than this limit: NumPy and `memoryview` skip objects of their own class.
+    for _ in 0..8 {
+        if let Some(tensor) = tensor_of_lender(&found).or_else(|| value_of::<Managed>(&found)) {
+            return Ok(allocation_of(tensor));
+        }
+        if let Some(allocation) = value_of::<AllocationHandle>(&found) {
+            return Ok(Some(allocation.clone()));
+        }
+        if let Ok(capsule) = found.cast::<PyCapsule>() {
+            return Ok(allocation_in_capsule(capsule));
+        }
+        let Some(next) = object_behind(&found)? else {
+            return Ok(None);
+        };
+        found = next;
+    }
+    Ok(None)
+}
+
+fn allocation_of(tensor: &Managed) -> Option<AllocationHandle> {
+    share_allocation(&tensor.describe().ok()?)
+}
+
+/// The allocation of the tensor in a capsule that NumPy made for an import.
+fn allocation_in_capsule(capsule: &Bound<'_, PyCapsule>) -> Option<AllocationHandle> {
+    let tensor = capsule.pointer_checked(Some(IMPORTED)).ok()?;
+    // SAFETY: NumPy gives this name to capsules of versioned structs only, and does not write to the structs. The capsule keeps the
+    // tensor alive.
+    unsafe { allocation_of_export(tensor.cast()) }
+}
+
+/// The object that provides the memory of another one; `None` if there is none.
+fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    if is_array_or_derived(object) {
+        let base = object.getattr(intern!(py, "base"))?;
+        return Ok((!base.is_none()).then_some(base));
+    }
+    if let Ok(view) = object.cast_exact::<PyMemoryView>() {
+        return view.getattr(intern!(py, "obj")).map(Some);
+    }
+    let owns_memory =
+        object.is_exact_instance_of::<PyByteArray>() || object.is_exact_instance_of::<PyBytes>();
+    if owns_memory || !may_have_buffer(object) {
+        return Ok(None);
+    }
+    if let Some(view) = behind_wrapper(object)? {
+        return Ok(Some(view));
+    }
+    // A `PickleBuffer` passes on the buffer of another object.
+    let exporter = PyMemoryView::from(object)?.getattr(intern!(py, "obj"))?;
+    Ok((!exporter.is(object)).then_some(exporter))
+}
