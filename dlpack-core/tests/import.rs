@@ -96,8 +96,18 @@ struct AdoptedPairs {
 struct Cells {
     #[dlpack(data)]
     cells: SharedBuffer<bool>,
+    #[dlpack(shape)]
+    dims: Vec<usize>,
     #[dlpack(strides)]
     strides: Vec<isize>,
+}
+
+#[derive(DLPack, FromDLPack, Debug)]
+struct Series {
+    #[dlpack(data)]
+    values: SharedBuffer<i32>,
+    #[dlpack(strides)]
+    strides: [isize; 1],
 }
 
 #[derive(DLPack, FromDLPack, PartialEq, Debug)]
@@ -267,6 +277,27 @@ fn endless_tensors() {
         let adopted = Cells::from_dlpack(import(&endless(shape, strides))).unwrap();
         assert_eq!(adopted.cells.to_vec(), vec![true; len]);
         assert_eq!(adopted.strides.len(), shape.len());
+        assert_eq!(adopted.dims.len(), shape.len());
+    }
+}
+
+/// LAY-22: without a shape, the number of elements is that of the buffer, in which a repeated element is one.
+#[test]
+fn repeated_elements_need_a_shape() {
+    let (_memory, foreign) = numbers(&[6]);
+    let whole = Series::from_dlpack(import(&foreign)).unwrap();
+    assert_eq!(whole.strides, [1]);
+    assert_eq!(whole.into_dlpack().unwrap().view().shape(), [6]);
+    let repeated = Series::from_dlpack(import(&foreign.clone().strides(&[0])));
+    assert!(
+        matches!(repeated, Err(Error::NotContiguous { .. })),
+        "{repeated:?}"
+    );
+    // One element, or none, is not repeated.
+    for len in [1, 0] {
+        let (_memory, foreign) = numbers(&[len]);
+        let short = Series::from_dlpack(import(&foreign.strides(&[0]))).unwrap();
+        assert_eq!(short.into_dlpack().unwrap().view().shape(), [len]);
     }
 }
 

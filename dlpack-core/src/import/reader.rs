@@ -207,6 +207,22 @@ impl Import {
         )
     }
 
+    /// Checks that the memory to adopt contains each element of the tensor once. A struct with strides and without a shape gets its
+    /// shape from the number of elements in memory, so that it would lose repeated elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotContiguous`].
+    pub fn check_unrepeated(&self) -> Result<(), Error> {
+        let view = self.tensor.view();
+        let (shape, strides) = (view.shape(), view.strides());
+        let reached = extent::reached_items(shape, strides).map(|reach| reach.max - reach.min + 1);
+        if self.adopts && !shape.contains(&0) && reached < extent::count_items(shape) {
+            return Err(view.not_contiguous());
+        }
+        Ok(())
+    }
+
     fn check_given_strides(
         &self,
         given: &[Option<i64>],

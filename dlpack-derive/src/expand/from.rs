@@ -206,6 +206,10 @@ impl<'a> Solver<'a> {
                 (Slot::List(entries, _), _) => checks.extend(self.check_rank(entries)),
                 _ => {}
             }
+            if tensor.shape.is_none() {
+                let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
+                checks.extend(quote!(#k::Import::check_unrepeated(&#import)?;));
+            }
             self.solve_strides(*role, strides, &mut checks);
         }
         if let Some((role, offset)) = &tensor.offset {
@@ -395,11 +399,12 @@ impl<'a> Solver<'a> {
         }
     }
 
+    /// The field that an expression names, if it can be a number: the one with the elements is none.
     fn find_field(&self, tokens: &TokenStream) -> Option<&'a Field<'a>> {
         let name = expr::plain_member(tokens)?;
-        self.fields
-            .iter()
-            .find(|field| field.member.to_token_stream().to_string() == name)
+        let mut fields = self.fields.iter();
+        let named = fields.find(|field| field.member.to_token_stream().to_string() == name)?;
+        named.attr(Role::Data).is_none().then_some(named)
     }
 
     fn set(&mut self, field: &'a Field<'a>, method: &str, arguments: &[Literal]) {
