@@ -165,6 +165,18 @@ pub(crate) fn none_if_concerns_object<T>(
     found.or_else(|error| discard_if_concerns_object(py, error).map(|()| None))
 }
 
+/// An object as a message shows it: its text, or its class if it has no text, such as an integer of too many digits.
+///
+/// # Errors
+///
+/// An interrupt, or exhausted memory, in `__str__`.
+#[cold]
+pub(crate) fn shown<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised> {
+    let py = object.py();
+    let text = none_if_concerns_object(py, object.str().map(Some)).or_raise(py)?;
+    Ok(text.map_or_else(|| object.get_type().into_any(), Bound::into_any))
+}
+
 /// Runs user code called by CPython; a panic in it raises `BufferError`. PyO3's `PanicException` would pass every
 /// `except Exception`.
 // ERR-06

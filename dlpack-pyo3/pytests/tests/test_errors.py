@@ -402,3 +402,44 @@ def test_arguments_are_checked_before_anything_is_copied():
         huge.__dlpack__(copy=True, stream=7, max_version=(1, 0))
     with pytest.raises(BufferError):
         huge.__dlpack__(copy=True, dl_device=(2, 0), max_version=(1, 0))
+
+
+TOO_LONG = 10**5000
+
+SHOWN = {
+    "stream": lambda it: p.Probe([2]).__dlpack__(stream=it),
+    "max_version": lambda it: p.Probe([2]).__dlpack__(max_version=(it, 0)),
+    "dl_device": lambda it: p.Probe([2]).__dlpack__(dl_device=(it, 0)),
+    "index": lambda it: p.take(p.Probe([2]))[it],
+}
+
+
+@pytest.mark.parametrize("argument", SHOWN)
+@pytest.mark.parametrize("error", [KeyboardInterrupt("own"), SystemExit(3), MemoryError("own"), RuntimeError("own")])
+def test_an_interrupt_while_a_message_shows_an_argument(argument, error):
+    """The text of an argument is code of its class. An interrupt there is passed on; with any other error the class is shown."""
+
+    class Number(int):
+        def __str__(self):
+            raise error
+
+        __repr__ = __str__
+
+    for number in Number(-(2**80)), Number(2**80):
+        if argument == "max_version" and number > 0:
+            continue
+        with pytest.raises(BaseException) as caught:
+            SHOWN[argument](number)
+        if isinstance(error, RuntimeError):
+            assert isinstance(caught.value, (ValueError, BufferError, IndexError)), caught.value
+            shown = "tuple" if argument in ("max_version", "dl_device") else "Number"
+            assert shown in str(caught.value), caught.value
+        else:
+            assert caught.value is error
+
+
+@pytest.mark.parametrize("argument", ["stream", "dl_device", "index"])
+def test_an_integer_of_too_many_digits_for_a_message(argument):
+    """CPython does not convert such an integer to text."""
+    with pytest.raises((ValueError, BufferError, IndexError), match="<class '(int|tuple)'>"):
+        SHOWN[argument](TOO_LONG)
