@@ -85,9 +85,9 @@ pub(crate) unsafe fn get_buffer(
     unsafe { PyObject_GetBuffer(object.as_ptr(), view.cast(), flags) }
 }
 
-/// Whether `object` can export a buffer. Where the stable ABI cannot tell, only a request can.
+/// Whether the class of `object` exports buffers.
 #[inline]
-pub(crate) fn may_have_buffer(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
     #[allow(
         unused_imports,
         clippy::wildcard_imports,
@@ -261,8 +261,26 @@ unsafe fn PyObject_GetBuffer(object: *mut PyObject, view: *mut c_void, flags: c_
 }
 
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
-unsafe fn PyObject_CheckBuffer(_: *mut PyObject) -> c_int {
-    1
+unsafe fn PyObject_CheckBuffer(object: *mut PyObject) -> c_int {
+    type Check = unsafe extern "C" fn(*mut PyObject) -> c_int;
+    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
+
+    // SAFETY: attached, as `PyObject_CheckBuffer` requires.
+    let py = unsafe { Python::assume_attached() };
+    let function = match find_address(py, &ADDRESS, "PyObject_CheckBuffer") {
+        Ok(function) => function,
+        Err(error) => {
+            // A request would fail too.
+            error.restore(py);
+            // SAFETY: attached, as `py` shows.
+            unsafe { ffi::PyErr_Clear() };
+            return 0;
+        }
+    };
+    // SAFETY: `find_address` returned the address of the function with this signature.
+    let function = unsafe { transmute::<*mut c_void, Check>(function) };
+    // SAFETY: the caller upholds the contract of the C function of this name.
+    unsafe { function(object) }
 }
 
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]

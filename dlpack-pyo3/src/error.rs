@@ -8,6 +8,10 @@
 //! where `fail!` and `bail!` raise them.
 #![expect(unsafe_code, reason = "calls C functions that set exceptions")]
 
+mod contexts;
+
+pub(crate) use contexts::{add_cause, add_context};
+
 use core::fmt::{self, Display};
 use core::{any::Any, mem::forget, panic::AssertUnwindSafe};
 use std::panic::catch_unwind;

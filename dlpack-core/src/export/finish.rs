@@ -272,8 +272,8 @@ pub(super) fn finish_without_owner(
 }
 
 impl Managed {
-    /// Returns the tensor as the struct of DLPack 1.0 and later. An imported tensor is wrapped if it has the legacy struct, or
-    /// lacks strides or a deleter.
+    /// Returns the tensor as the struct of DLPack 1.0 and later. An imported tensor is wrapped if it has the legacy struct, lacks
+    /// strides or a deleter, or has copies of its shape and strides, as all imports from Python.
     ///
     /// ```
     /// use dlpack_core::{DLPack, Managed};

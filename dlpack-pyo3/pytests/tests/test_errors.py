@@ -1,6 +1,7 @@
 """Which exception is raised for which error (ERR)."""
 
 import gc
+import sys
 
 import capi
 import dlpack_probe as p
@@ -443,3 +444,21 @@ def test_an_integer_of_too_many_digits_for_a_message(argument):
     """CPython does not convert such an integer to text."""
     with pytest.raises((ValueError, BufferError, IndexError), match="<class '(int|tuple)'>"):
         SHOWN[argument](TOO_LONG)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have no `__buffer__`")
+@pytest.mark.parametrize("request_number", [1, 2])
+def test_a_type_error_in_a_buffer_is_not_the_lack_of_one(numpy, request_number):
+    """An array is behind the buffer, so that it is requested twice."""
+
+    class Producer:
+        requests = 0
+
+        def __buffer__(self, flags):
+            self.requests += 1
+            if self.requests == request_number:
+                raise TypeError("own")
+            return memoryview(numpy.zeros(3))
+
+    with pytest.raises(TypeError, match="^own$"):
+        p.take(Producer())

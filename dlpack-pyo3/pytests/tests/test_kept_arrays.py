@@ -263,6 +263,22 @@ def test_the_owner_behind_a_base_keeps_its_memory(keep, link):
     base.close()
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have no `__buffer__`")
+@pytest.mark.parametrize("keep", KEPT)
+def test_a_base_that_wraps_a_memoryview(keep):
+    """NumPy takes the wrapper that Python puts before the result of `__buffer__` as the base, and no buffer."""
+    arrays = [made(keep)]
+    memory = memoryview(Method(arrays[0]))
+    view = np.ndarray(arrays[0].shape, arrays[0].dtype, buffer=memory)
+    assert type(view.base).__name__ == "_buffer_wrapper"
+    release = keep(view)
+    del view, memory
+    gc.collect()
+    with pytest.raises(ValueError, match="cannot resize"):
+        arrays.pop().resize(BIG)
+    release()
+
+
 @pytest.mark.parametrize("keep", KEPT)
 def test_a_base_that_names_another_array(keep):
     """The attribute `base` of a program's own class may be any array: the object itself is kept too."""

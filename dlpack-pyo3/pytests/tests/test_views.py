@@ -199,6 +199,37 @@ def test_the_error_of_a_producer_is_the_cause_of_that_of_a_conversion():
     with pytest.raises(TypeError) as raised:
         v.converted(Raising(error))
     assert raised.value.__cause__ is error
+
+    class Explains(Raising):
+        def __array__(self, dtype=None, copy=None):
+            try:
+                raise KeyError("m")
+            except KeyError:
+                raise ValueError("no unit")
+
+    with pytest.raises(ValueError, match="no unit") as raised:
+        v.converted(Explains(error))
+    reason = raised.value.__context__
+    assert isinstance(reason, KeyError) and reason.__cause__ is error
+    assert not raised.value.__suppress_context__
+
+    class Same(Raising):
+        def __array__(self, dtype=None, copy=None):
+            raise error
+
+    with pytest.raises(RuntimeError) as raised:
+        v.converted(Same(error))
+    assert raised.value is error and error.__cause__ is None and error.__context__ is None
+
+    class Caused(Raising):
+        def __array__(self, dtype=None, copy=None):
+            raise cause
+
+    cause = error.__cause__ = ValueError("first")
+    with pytest.raises(ValueError, match="first") as raised:
+        v.converted(Caused(error))
+    assert raised.value is cause and cause.__cause__ is None and cause.__context__ is None
+    error.__cause__ = None
     for last in KeyboardInterrupt(), MemoryError():
         class Converted(Raising):
             def __array__(self, dtype=None, copy=None):

@@ -9,11 +9,11 @@ use core::slice;
 
 use dlpack_core::binding::{Strided, keep_strided};
 use dlpack_core::{DataType, Managed};
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::{prelude::*, types::PyMemoryView};
 
-use crate::capi::PyBuffer;
-use crate::error::{Raised, bail, discard_error, raise_core_error};
+use crate::capi::{PyBuffer, has_buffer};
+use crate::error::{OrRaise, Raised, bail, raise_core_error};
 use crate::import::numpy::{array_behind, keepalive_of_array};
 use crate::import::root::keep_by_root;
 use crate::keepalive::{ArrayKeepalive, BufferKeepalive};
@@ -72,6 +72,9 @@ impl BufferOwner {
 }
 
 fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Option<Managed>> {
+    if !has_buffer(object) {
+        return Ok(None);
+    }
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
     // The object that provides the memory, if it is another one.
@@ -92,10 +95,7 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
             failed,
         )
     };
-    let tensor = match tensor {
-        Ok(tensor) => tensor,
-        Err(raised) => return none_or(py, raised),
-    };
+    let tensor = tensor.or_fetch(py)?;
     if object.is_exact_instance_of::<PyMemoryView>() {
         behind = Some(object.clone());
     }
@@ -103,17 +103,6 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
         Some(behind) => keep_by_root(tensor, &behind)?,
         None => tensor,
     }))
-}
-
-/// Returns `None` if an object refused a buffer because it has none, and any other error.
-#[cold]
-fn none_or(py: Python<'_>, raised: Raised) -> PyResult<Option<Managed>> {
-    let error = raised.take_exception(py);
-    if !error.is_instance_of::<PyTypeError>(py) {
-        return Err(error);
-    }
-    discard_error(py, error);
-    Ok(None)
 }
 
 /// Describes a buffer.

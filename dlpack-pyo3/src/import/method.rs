@@ -1,7 +1,6 @@
 //! Calls a producer's `__dlpack_device__` and `__dlpack__`, with as many keywords as it accepts.
 
 use core::array;
-use core::iter::successors;
 
 use dlpack_core::binding::text;
 use dlpack_core::{Device, DeviceType, Version};
@@ -9,7 +8,7 @@ use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyWarning};
 use pyo3::types::{PyBool, PyCapsule, PyString, PyTuple};
 use pyo3::{intern, prelude::*, sync::PyOnceLock};
 
-use crate::error::{discard_error, none_if_concerns_object};
+use crate::error::{add_context, discard_error, none_if_concerns_object};
 use crate::{capi::call_method, export::capsule, values};
 
 /// Returns the capsule of `__dlpack__`, and whether the producer accepted `device` and `copy`; `None` if it lacks one of the
@@ -115,34 +114,8 @@ fn refusal_error(py: Python<'_>, first: PyErr, last: PyErr) -> PyErr {
         discard_error(py, last);
         return first;
     }
-    let first = first.into_value(py).into_bound(py).into_any();
-    let end = end_of_contexts(last.value(py)).filter(|end| {
-        // A link to a chain that contains this end would make a cycle.
-        end_of_contexts(&first).is_some() && !contexts(&first).any(|one| one.is(end))
-    });
-    if let Some(Err(error)) = end.map(|end| end.setattr(intern!(py, "__context__"), &first)) {
-        discard_error(py, error);
-    }
+    add_context(py, &last, first);
     last
-}
-
-/// An exception and its contexts, at most so many: Python code can make a cycle of them.
-fn contexts<'py>(error: &Bound<'py, PyAny>) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
-    const MOST: usize = 100;
-
-    successors(Some(error.clone()), context_of).take(MOST)
-}
-
-/// The last of the [`contexts`] of an exception; `None` if there are more than are followed.
-fn end_of_contexts<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    contexts(error).find(|one| context_of(one).is_none())
-}
-
-fn context_of<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    let py = error.py();
-    let context = error.getattr(intern!(py, "__context__"));
-    let context = context.map_err(|failed| discard_error(py, failed)).ok();
-    context.filter(|context| !context.is_none())
 }
 
 /// Returns the error, or `None` if it means that the object has no such method.

@@ -28,7 +28,7 @@ use dlpack_core::{DataType, Managed};
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView, PyString, PyType};
 use pyo3::{ffi, intern, prelude::*};
 
-use crate::capi::{class_attribute, may_have_buffer};
+use crate::capi::{class_attribute, has_buffer};
 use crate::error::{OrRaise, Raised, none_if_concerns_object};
 use crate::import::root::keep_by_root;
 use crate::keepalive::{ArrayKeepalive, BasedArray, attached::may_keep_objects};
@@ -291,10 +291,20 @@ fn keepalive_of_foreign_base(
             return Ok(None);
         }
     }
-    let based = BasedArray::new(array, base)?;
-    let exporter = based[0].exporter(base.py());
+    let py = base.py();
+    let mut base = base.clone();
+    let mut based = BasedArray::new(array, &base)?;
+    if based[0].exporter(py).is_none() {
+        // NumPy keeps the wrapper and not the memoryview in it, which has the buffer.
+        let inside = none_if_concerns_object(py, lender::behind_wrapper(&base)).or_raise(py)?;
+        if let Some(view) = inside {
+            base = view;
+            based = BasedArray::new(array, &base)?;
+        }
+    }
+    let exporter = based[0].exporter(py);
     let mut owner = None;
-    if let Some(behind) = array_behind(base, exporter.as_ref().unwrap_or(base))? {
+    if let Some(behind) = array_behind(&base, exporter.as_ref().unwrap_or(&base))? {
         owner = match links.checked_sub(1) {
             Some(links) => keepalive_of_chain(&behind, links)?,
             None => None,
@@ -344,7 +354,7 @@ pub(super) fn array_behind<'py>(
         found = next;
     }
     let name = intern!(py, "base");
-    let may_have_base = if may_have_buffer(&found) {
+    let may_have_base = if has_buffer(&found) {
         is_scalar(&found)
     } else {
         // The lookup in an object without attributes of its own would raise an exception.

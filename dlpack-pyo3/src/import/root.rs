@@ -17,7 +17,7 @@ use dlpack_core::{DLPack as _, Managed};
 use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView};
 use pyo3::{intern, prelude::*};
 
-use crate::capi::may_have_buffer;
+use crate::capi::has_buffer;
 use crate::error::none_if_concerns_object;
 use crate::lender::{behind_wrapper, tensor_of_lender};
 use crate::library::numpy::{is_array_or_derived, value_of};
@@ -84,7 +84,7 @@ fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
     }
     let owns_memory =
         object.is_exact_instance_of::<PyByteArray>() || object.is_exact_instance_of::<PyBytes>();
-    if owns_memory || !may_have_buffer(object) {
+    if owns_memory || !has_buffer(object) {
         return Ok(None);
     }
     if let Some(view) = behind_wrapper(object)? {

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use dlpack_core::Error;
 use pyo3::{ffi, prelude::*};
 
-use crate::capi::may_have_buffer;
+use crate::capi::has_buffer;
 use crate::error::{OrRaise, Raised, discard_if_concerns_object};
 use crate::keepalive::BufferKeepalive;
 use crate::keepalive::guard::{release_attached_reference, run_attached};
@@ -64,7 +64,7 @@ impl BasedArray {
         });
         let bytes = size_of::<Self>();
         let mut based = based.ok_or(Error::OutOfMemory { bytes }).or_raise(py)?;
-        if may_have_buffer(base) {
+        if has_buffer(base) {
             if let Err(raised) = based[0].base.fill_from(base) {
                 let error = raised.take_exception(py);
                 discard_if_concerns_object(py, error).or_raise(py)?;

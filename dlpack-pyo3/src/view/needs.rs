@@ -12,7 +12,7 @@ use pyo3::{intern, prelude::*};
 
 use crate::capi::class_attribute;
 use crate::error::{
-    DisplayTuple, concerns_object, fail, none_if_concerns_object, raise_core_error,
+    DisplayTuple, add_cause, concerns_object, fail, none_if_concerns_object, raise_core_error,
 };
 use crate::import::{bytes_of_buffer, from_dlpack, import_if_array};
 use crate::library::{lossy::Loss, numpy, torch};
@@ -70,9 +70,8 @@ impl Needs {
                 if !torch::is_torch_tensor(object) && !object.is_instance_of::<PyCapsule>() =>
             {
                 convert(self, object).inspect_err(|failed| {
-                    let py = object.py();
-                    if concerns_object(py, failed) && failed.cause(py).is_none() {
-                        failed.set_cause(py, Some(error));
+                    if concerns_object(object.py(), failed) {
+                        add_cause(object.py(), failed, error);
                     }
                 })
             }
