@@ -16,7 +16,7 @@ mod wrapper;
 
 pub(crate) use wrapper::behind_wrapper;
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_int, c_long, c_void};
 use core::panic::AssertUnwindSafe;
 use core::ptr::{self, NonNull};
 use core::{mem::MaybeUninit, mem::offset_of, slice};
@@ -81,7 +81,7 @@ impl<'py> UnfilledLender<'py> {
             let device = tensor.device();
             bail!(py, PyBufferError: "the data is on {device}, and a buffer can only describe host memory");
         }
-        let Some((format, itemsize)) = format_of(dtype) else {
+        let Some((format, itemsize)) = format_of(dtype, true) else {
             bail!(py, PyBufferError: "the buffer protocol has no format for {dtype}; use DLPack");
         };
         let lent = LentBuffer {
@@ -344,10 +344,16 @@ impl LentBuffer {
     }
 }
 
-/// The format in the syntax of the module `struct`, and the bytes of an item.
+/// The format in the syntax of the module `struct`, and the bytes of an item: the native format, or else that of standard sizes.
+///
+/// In the native one, integers of 8 bytes are `long` where that has 8 bytes, as in NumPy: of `q` it makes another class of scalars
+/// than `numpy.int64`.
 #[inline(always)]
-fn format_of(dtype: DataType) -> Option<(&'static CStr, Py_ssize_t)> {
+fn format_of(dtype: DataType, is_native: bool) -> Option<(&'static CStr, Py_ssize_t)> {
+    let is_long = is_native && size_of::<c_long>() == 8;
     Some(match dtype {
+        DataType::I64 if is_long => (c"l", 8),
+        DataType::U64 if is_long => (c"L", 8),
         DataType::BOOL => (c"?", 1),
         DataType::I8 => (c"b", 1),
         DataType::I16 => (c"h", 2),

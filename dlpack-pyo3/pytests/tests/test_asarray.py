@@ -144,6 +144,15 @@ def test_every_data_type(numpy, dtype):
     assert tensor.numpy().ctypes.data == tensor.data_ptr
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "bool", "float64", "complex128"])
+def test_items_have_the_usual_scalar_types(numpy, dtype):
+    """NumPy has two classes of 8-byte integers on most systems, of which only one is `numpy.int64`."""
+    tensor = p.take(numpy.ones((2, 2), dtype))
+    for array in numpy.asarray(tensor), tensor.numpy(), numpy.asarray(memoryview(tensor)):
+        assert array.dtype.char == numpy.dtype(dtype).char
+        assert type(array[0, 0]) is getattr(numpy, "bool_" if dtype == "bool" else dtype)
+
+
 def test_arguments_of_array(numpy):
     """CPY-01, CPY-02, CPY-03: dtype and copy, by position and by name, mean the same as in NumPy 2."""
     thing = p.Open([1.0, 2.5])

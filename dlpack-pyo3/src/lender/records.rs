@@ -64,7 +64,7 @@ fn without_format(layout: &RecordLayout) -> Option<&'static FieldLayout> {
         end = field.offset() + field.size();
         match field.kind() {
             _ if overlaps => Some(field),
-            FieldKind::Number(dtype) => format_of(dtype).is_none().then_some(field),
+            FieldKind::Number(dtype) => format_of(dtype, false).is_none().then_some(field),
             FieldKind::Record(record) => without_format(record),
             _ => Some(field),
         }
@@ -127,7 +127,7 @@ impl Display for Format<'_> {
                     Format { layout, is_native }.fmt(f)?;
                 }
                 FieldKind::Number(dtype) => {
-                    let (letters, _) = format_of(dtype).ok_or(fmt::Error)?;
+                    let (letters, _) = format_of(dtype, self.is_native).ok_or(fmt::Error)?;
                     f.write_str(if self.is_native { "" } else { "=" })?;
                     f.write_str(letters.to_str().map_err(|_| fmt::Error)?)?;
                 }
