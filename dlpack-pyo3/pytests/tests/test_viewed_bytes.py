@@ -44,11 +44,15 @@ def test_what_is_no_array_is_refused():
     for x in [1.0], "text", 3, None:
         with pytest.raises(TypeError, match="expected an array of any data type and shape, found <class"):
             bytes_of(x)
-    for x in np.array(["2020-01-01"], "M8[D]"), np.arange(3, dtype=">i4"), np.array(["text"]):
-        with pytest.raises(TypeError, match=r"expected an array of any data type and shape, .*; pass x\.view\('u1'\)"):
+    others = np.arange(4, dtype=">i4")
+    for x in np.array(["2020-01-01"], "M8[D]"), others, others[::2], np.array(3, ">i4"), np.array(["text"]):
+        with pytest.raises(TypeError, match=r"expected an array of any data type and shape, .*; pass numpy\.ascontiguousarray\(x\)\.view\('u1'\)"):
             bytes_of(x)
         # The expression that the error suggests.
-        assert bytes(bytes_of(x.view("u1"))) == x.tobytes()
+        assert bytes(bytes_of(np.ascontiguousarray(x).view("u1"))) == x.tobytes()
+    for x in np.array([None]), np.zeros(2, [("n", "i4"), ("o", "O")]):
+        with pytest.raises(TypeError, match="whose bytes are references to Python objects"):
+            bytes_of(x)
 
 
 class Point(ctypes.Structure):

@@ -270,6 +270,42 @@ def test_an_interrupt_while_a_refused_array_is_described(error):
         assert (raised.value is error) == (not isinstance(error, ValueError))
 
 
+@pytest.mark.parametrize("make", [lambda: p.Exclusive([1.0, 2.0]), lambda: p.Mutable([1.0, 2.0])])
+def test_an_object_that_is_borrowed_by_its_first_tensor_is_converted(make):
+    """The tensor of another data type is dropped before NumPy exports the object once more."""
+    thing = make()
+    assert v.converted(thing) == [1.0, 2.0]
+    assert v.converted(thing) == [1.0, 2.0], "it is not borrowed any more"
+
+
+class Copies:
+    """A producer whose exports are copies, and say so."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **request):
+        return self.array.__dlpack__(**{**request, "copy": True})
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.mark.skipif(tuple(map(int, np.__version__.split(".")[:2])) < (2, 1), reason="NumPy has no flag for copies")
+def test_a_view_that_writes_refuses_a_copy():
+    """Its writes would be lost. A view that reads accepts a copy, and so does each view if the caller passes the capsule itself."""
+    for thing in Copies(np.arange(3.0)), p.Doubled([1.0, 2.0]):
+        with pytest.raises(TypeError, match="to write to, found <class '.*'>, which exports a copy of its data"):
+            p.reverse_bytes(thing)
+        assert len(p.bytes_of(thing)) in (24, 8)
+    with Refused("samples", "which exports a copy of its data"):
+        v.scale(Copies(np.arange(3.0)), 2.0)
+    assert v.scale(np.arange(3.0).__dlpack__(copy=True, max_version=(1, 0)), 2.0) is None
+    kept = p.take(Copies(np.arange(3.0)))
+    v.scale(kept, 2.0)
+    assert kept.tolist() == [0.0, 2.0, 4.0]
+
+
 def test_series_are_converted():
     """A Series of pandas or polars."""
 

@@ -193,7 +193,7 @@ views! {
 }
 
 macro_rules! kinds {
-    ($($view:ident)*) => {$(
+    ($($view:ident: $writes:literal;)*) => {$(
         impl<T: DeviceElement, L: Rank> OnDevice for cuda::$view<T, L> {
             const NEEDS: Needs = Needs {
                 dtype: T::DTYPE,
@@ -203,6 +203,7 @@ macro_rules! kinds {
                 as_bytes: false,
                 convert: None,
                 promise: false,
+                writes: $writes,
                 cuda: true,
             };
 
@@ -216,7 +217,10 @@ macro_rules! kinds {
         }
     )*};
 }
-kinds! { DeviceView DeviceViewMut }
+kinds! {
+    DeviceView: false;
+    DeviceViewMut: true;
+}
 
 /// Extracts the view from an argument.
 fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
@@ -226,6 +230,7 @@ fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let taken = import_ordered(object, needs);
     let (tensor, stream) =
         taken.or_else(|error| Err(needs.loss_error(object)?.unwrap_or(error)))?;
+    needs.refuse_copy(object, &tensor.view())?;
     let view = V::try_from_tensor(tensor)
         .map_err(|(error, tensor)| needs.unsuitable_tensor(py, &error, &tensor.view()))?;
     Ok(match stream {

@@ -170,6 +170,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
             None
         },
         promise: O::PROMISE,
+        writes: V::WRITES,
         cuda: false,
     };
 
@@ -217,6 +218,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.import_or_convert(object)?;
+        needs.refuse_copy(object, &tensor.view())?;
         let tensor = if O::AS_BYTES {
             needs.cast_to_bytes(object.py(), tensor)?
         } else {
@@ -227,22 +229,18 @@ impl<V: HostView, O: Options> Leased<V, O> {
                 // SAFETY: `found` describes the tensor that the keeper owns.
                 Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
             }
-            Err(error) => Self::from_converted(object, &error, &tensor),
+            Err(error) => Self::from_converted(object, &error, tensor),
         }
     }
 
     /// The view of the array that an argument is converted to, after its own tensor was refused. Without a conversion, the error.
     #[cold]
-    fn from_converted(
-        object: &Bound<'_, PyAny>,
-        error: &Error,
-        tensor: &Managed,
-    ) -> PyResult<Self> {
+    fn from_converted(object: &Bound<'_, PyAny>, error: &Error, tensor: Managed) -> PyResult<Self> {
         let (py, needs) = (object.py(), &const { Self::NEEDS });
         if !O::CONVERT {
             return Err(needs.unsuitable_tensor(py, error, &tensor.view()));
         }
-        let tensor = needs.retry_converted(object, error, &tensor.view())?;
+        let tensor = needs.retry_converted(object, error, tensor)?;
         Self::from_tensor(tensor)
             .map_err(|(error, tensor)| needs.unsuitable_tensor(py, &error, &tensor.view()))
     }

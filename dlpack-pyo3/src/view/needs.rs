@@ -33,6 +33,7 @@ pub(super) struct Needs {
     pub(super) convert: Option<Conversion>,
     /// Whether the view has a promise, so that it must not overlap others.
     pub(super) promise: bool,
+    pub(super) writes: bool,
     /// Whether the memory has to be on a GPU instead of the host.
     pub(super) cuda: bool,
 }
@@ -100,13 +101,31 @@ impl Needs {
         Err(self.export_error(object, error)?)
     }
 
-    /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to.
+    /// Refuses a copy that the argument's class made for this call, if the view writes: nobody would see the writes. The tensor of a
+    /// capsule may be an older copy, which the caller knows.
+    #[inline(always)]
+    pub(super) fn refuse_copy(
+        &self,
+        object: &Bound<'_, PyAny>,
+        tensor: &TensorRef<'_>,
+    ) -> PyResult<()> {
+        if !self.writes || !tensor.is_copied() || object.is_instance_of::<PyCapsule>() {
+            return Ok(());
+        }
+        let (py, class) = (object.py(), object.get_type());
+        let raised = fail!(py, PyTypeError:
+            "expected {self} to write to, found {class}, which exports a copy of its data; pass an array, such as numpy.asarray(x)");
+        Err(raised.take_exception(py))
+    }
+
+    /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to. The first is dropped before,
+    /// since it may have the object borrowed exclusively.
     #[cold]
     pub(super) fn retry_converted(
         &self,
         object: &Bound<'_, PyAny>,
         error: &Error,
-        found: &TensorRef<'_>,
+        found: Managed,
     ) -> PyResult<Managed> {
         let fits = matches!(
             error,
@@ -114,9 +133,10 @@ impl Needs {
         );
         match self.convert {
             Some(convert) if !fits && !object.is_instance_of::<PyCapsule>() => {
+                drop(found);
                 convert(self, object)
             }
-            _ => Err(self.unsuitable_tensor(object.py(), error, found)),
+            _ => Err(self.unsuitable_tensor(object.py(), error, &found.view())),
         }
     }
 
@@ -177,8 +197,14 @@ impl Needs {
         let raised = if let Some(dtype) =
             none_if_concerns_object(py, numpy::unsupported_dtype(object))?
         {
-            fail!(py, PyTypeError:
-                "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint())
+            let has_objects =
+                self.as_bytes && dtype.getattr(intern!(py, "hasobject"))?.is_truthy()?;
+            if has_objects {
+                fail!(py, PyTypeError: "expected {self}, found one of {dtype}, whose bytes are references to Python objects")
+            } else {
+                fail!(py, PyTypeError:
+                    "expected {self}, found one of {dtype}, which NumPy does not export; {}", self.conversion_hint())
+            }
         } else if let Some(found) = none_if_concerns_object(py, numpy::fractional_strides(object))?
         {
             fail!(py, PyTypeError: "expected {self}, found {found}")
@@ -196,8 +222,8 @@ impl Needs {
     /// The part of a message that says how to convert an array of another data type.
     fn conversion_hint(&self) -> String {
         if self.as_bytes {
-            // A conversion would change the bytes.
-            return "pass x.view('u1')".to_owned();
+            // A conversion would change the bytes. Only a contiguous array with an axis can be viewed so.
+            return "pass numpy.ascontiguousarray(x).view('u1')".to_owned();
         }
         let library = if self.cuda { "CuPy" } else { "NumPy" };
         format!(
@@ -226,6 +252,9 @@ impl Needs {
         } else if class.hasattr(intern!(py, "to_numpy")).unwrap_or(false) {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass \
                 x.to_numpy()")
+        } else if self.as_bytes {
+            fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass bytes, or an \
+                array of NumPy, torch, JAX or the like")
         } else {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
                 array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype={dtype})")
