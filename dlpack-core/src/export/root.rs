@@ -7,6 +7,7 @@
 //! ```
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::{mem::ManuallyDrop, ptr::NonNull};
 
 use crate::export::block::{UnfinishedExport, delete_versioned};
@@ -28,6 +29,35 @@ impl AllocationHandle {
     #[must_use]
     pub fn is_writable(&self) -> bool {
         !self.0.access().is_read_only()
+    }
+}
+
+/// Whether an [`AllocationHandle`] was ever made.
+static EXISTS: AtomicBool = AtomicBool::new(false);
+
+impl AllocationHandle {
+    fn new(allocation: &SharedAllocation) -> Self {
+        if !EXISTS.load(Ordering::Relaxed) {
+            EXISTS.store(true, Ordering::Relaxed);
+        }
+        Self(allocation.clone())
+    }
+
+    /// Whether there may be a handle. Before the first one, no tensor is kept by an allocation.
+    ///
+    /// ```
+    /// use dlpack_core::binding::{AllocationHandle, share_allocation};
+    /// use dlpack_core::{DLPack, SharedBuffer};
+    ///
+    /// let buffer = SharedBuffer::<f32>::zeroed(3)?;
+    /// let handle = share_allocation(&buffer.describe()?);
+    /// assert!(handle.is_some() && AllocationHandle::may_exist());
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn may_exist() -> bool {
+        EXISTS.load(Ordering::Relaxed)
     }
 }
 
@@ -127,7 +157,7 @@ pub fn share_root(
 /// ```
 #[must_use]
 pub fn share_allocation(described: &Descriptor<'_>) -> Option<AllocationHandle> {
-    allocation_of(described).cloned().map(AllocationHandle)
+    allocation_of(described).map(AllocationHandle::new)
 }
 
 /// Exports a tensor in host memory with the allocation that contains its items as its owner. The plan shares the memory.
@@ -137,7 +167,7 @@ fn export_allocation(
     plan: &Plan,
 ) -> Result<Managed, Error> {
     let capacity = Capacity::of_rank(described.rank());
-    let block = UnfinishedExport::new(AllocationHandle(allocation.clone()), capacity)?;
+    let block = UnfinishedExport::new(AllocationHandle::new(allocation), capacity)?;
     Ok(block.into_tensor(described, plan))
 }
 

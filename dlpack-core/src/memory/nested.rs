@@ -74,6 +74,7 @@ mod queue {
     /// # Safety
     ///
     /// The contract of `release_nested`.
+    #[inline(never)]
     pub(super) unsafe fn release(context: *mut c_void, release: unsafe fn(*mut c_void)) {
         let depth = DEPTH.get();
         if depth >= DEEPEST && push((context, release)) {

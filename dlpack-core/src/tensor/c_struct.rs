@@ -96,26 +96,38 @@ impl PackedStruct {
         }
     }
 
-    /// The word, for [`release`](Self::release).
+    /// The word, for [`release_raw`](Self::release_raw).
+    #[inline(always)]
     pub(super) fn to_raw(&self) -> *mut c_void {
         self.0.as_ptr()
     }
 
+    /// Calls the deleter of the struct whose [word](Self::to_raw) is given.
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`ManagedStruct::release`].
+    pub(super) unsafe fn release_raw(packed: *mut c_void) {
+        // SAFETY: by this function's contract the word of a `PackedStruct`, which is not null.
+        let packed = Self(unsafe { NonNull::new_unchecked(packed) });
+        // SAFETY: same contract as this function's.
+        unsafe { packed.get().release() };
+    }
+}
+
+impl ManagedStruct {
     /// Calls the deleter.
     ///
     /// # Safety
     ///
-    /// [`to_raw`](Self::to_raw) returned `packed`. The struct, which has one owner, is valid, and not used afterwards.
-    pub(super) unsafe fn release(packed: *mut c_void) {
-        // SAFETY: by this function's contract the word of a `PackedStruct`, which is not null.
-        let packed = Self(unsafe { NonNull::new_unchecked(packed) });
-        match packed.get() {
-            // SAFETY: by this function's contract the struct is not used afterwards; its one owner releases it.
-            ManagedStruct::Versioned(tensor) => unsafe {
-                abi::DLManagedTensorVersioned::release(tensor)
-            },
-            // SAFETY: by this function's contract the struct is not used afterwards; its one owner releases it.
-            ManagedStruct::Legacy(tensor) => unsafe { abi::DLManagedTensor::release(tensor) },
+    /// The struct has one owner, the caller, and is not used afterwards.
+    #[inline(always)]
+    pub(super) unsafe fn release(self) {
+        match self {
+            // SAFETY: same contract as this function's.
+            Self::Versioned(tensor) => unsafe { abi::DLManagedTensorVersioned::release(tensor) },
+            // SAFETY: same contract as this function's.
+            Self::Legacy(tensor) => unsafe { abi::DLManagedTensor::release(tensor) },
         }
     }
 }

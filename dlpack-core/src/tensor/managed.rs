@@ -355,13 +355,12 @@ impl Managed {
 /// it may be queued.
 impl Drop for Managed {
     fn drop(&mut self) {
-        let tensor = self.tensor.to_raw();
         if self.is_own_export() {
             // SAFETY: `self` is the only owner and is not used afterwards (CAP-09: the deleter may be null).
-            unsafe { PackedStruct::release(tensor) };
+            unsafe { self.tensor.get().release() };
         } else {
             // SAFETY: `self` is the only owner and is not used afterwards. A deleter does not unwind.
-            unsafe { release_nested(tensor, PackedStruct::release) };
+            unsafe { release_nested(self.tensor.to_raw(), PackedStruct::release_raw) };
         }
     }
 }

@@ -39,18 +39,21 @@ struct BufferOwner {
 
 impl BufferOwner {
     /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`. Returns the object
-    /// that exports the buffer, if it is another one.
+    /// that has the memory, unless it is the given one, or an array that owns its memory.
     fn request_buffer<'py>(
         &mut self,
         object: &Bound<'py, PyAny>,
     ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
         self.buffer.fill_from(object)?;
-        let exporter = self.buffer.exporter(object.py());
-        let other = exporter.filter(|exporter| !exporter.is(object));
         let Some(array) = self.find_array(object)? else {
-            return Ok(other);
+            let exporter = self.buffer.exporter(object.py());
+            return Ok(exporter.filter(|exporter| {
+                !exporter.is(object) || exporter.is_exact_instance_of::<PyMemoryView>()
+            }));
         };
-        self.array = Some(keepalive_of_array(&array)?);
+        let keepalive = keepalive_of_array(&array)?;
+        let is_based = keepalive.is_based();
+        self.array = Some(keepalive);
         // The array may have got other memory before it was kept.
         self.buffer = BufferKeepalive::new();
         self.buffer.fill_from(object)?;
@@ -58,7 +61,7 @@ impl BufferOwner {
         if let Some(again) = self.find_array(object)?.filter(|again| !again.is(&array)) {
             self.array = Some(keepalive_of_array(&again)?);
         }
-        Ok(other)
+        Ok(is_based.then_some(array))
     }
 
     /// The array behind the buffer of an object.
@@ -77,7 +80,6 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
     }
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
-    // The object that provides the memory, if it is another one.
     let mut behind = None;
     let owner = BufferOwner {
         buffer: BufferKeepalive::new(),
@@ -96,9 +98,6 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
         )
     };
     let tensor = tensor.or_fetch(py)?;
-    if object.is_exact_instance_of::<PyMemoryView>() {
-        behind = Some(object.clone());
-    }
     Ok(Some(match behind {
         Some(behind) => keep_by_root(tensor, &behind)?,
         None => tensor,

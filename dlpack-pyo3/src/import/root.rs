@@ -27,9 +27,18 @@ const IMPORTED: &CStr = c"numpy_dltensor_versioned";
 
 /// Replaces the keepalive of a tensor that was imported from `object` by our shared allocation, if it lies in one that is found behind
 /// the object.
+#[inline]
+pub(super) fn keep_by_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+    if AllocationHandle::may_exist() {
+        find_and_keep_root(tensor, object)
+    } else {
+        Ok(tensor)
+    }
+}
+
 #[cold]
 #[inline(never)]
-pub(super) fn keep_by_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
+fn find_and_keep_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
     let found = none_if_concerns_object(object.py(), find_allocation(object))?;
     // The allocation may be another one: this checks that it contains the tensor's items.
     Ok(match found {
