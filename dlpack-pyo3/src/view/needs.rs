@@ -101,8 +101,8 @@ impl Needs {
         Err(self.export_error(object, error)?)
     }
 
-    /// Refuses a copy that the argument's class made for this call, if the view writes: nobody would see the writes. The tensor of a
-    /// capsule may be an older copy, which the caller knows.
+    /// Refuses a copy that the argument's class made for this call, if the view writes: the writes would be lost. The tensor of a
+    /// capsule may be an older copy.
     #[inline(always)]
     pub(super) fn refuse_copy(
         &self,
