@@ -172,5 +172,6 @@ def test_torch_sees_the_memory():
 
 def test_jax_sees_the_memory():
     jax = pytest.importorskip("jax")
-    array = p.libraries.managed(p.libraries.jax(4)).jax()
-    assert isinstance(array, jax.Array) and array.tolist() == [0, 1, 2, 3]
+    tensor = p.libraries.managed(p.libraries.jax(4))
+    for array in tensor.jax(), jax.numpy.asarray(tensor), jax.numpy.array(tensor):
+        assert isinstance(array, jax.Array) and array.tolist() == [0, 1, 2, 3]

@@ -285,6 +285,11 @@ impl Tensor {
         array_of_library(slf, &JAX)
     }
 
+    /// `jax.numpy.asarray(tensor)`. JAX would expect a data type of NumPy's in `dtype`.
+    fn __jax_array__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::jax(slf)
+    }
+
     /// A `cupy.ndarray` over the memory, which must be on a GPU.
     fn cupy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         array_of_library(slf, &CUPY)
