@@ -54,6 +54,10 @@ impl BufferOwner {
         let keepalive = keepalive_of_array(&array)?;
         let is_based = keepalive.is_based();
         self.array = Some(keepalive);
+        if object.is_exact_instance_of::<PyMemoryView>() {
+            // It passes on a buffer that it has held since it was made.
+            return Ok(is_based.then_some(array));
+        }
         // The array may have got other memory before it was kept.
         self.buffer = BufferKeepalive::new();
         self.buffer.fill_from(object)?;
