@@ -36,6 +36,7 @@
 //! | find the Python exception for an error, with the feature `pyo3` | `exception` |
 //! | prevent overlap of arrays that are lent as plain slices | [`LeaseTable`], with the [`Span`] of each array from [`UnownedArray::span`] |
 //! | release an object that may own the next link of a long chain | [`release_nested`] |
+//! | hide an error that is pending from the deleters of other producers | [`around_deleters`] |
 //! | release a lock while the crate waits for a device | [`around_blocking`](fn@around_blocking) |
 //!
 //! `dlpack-pyo3` is such a binding. This module changes with its needs, even in minor releases.
@@ -66,7 +67,7 @@ pub use crate::export::views::reinterpret_bytes;
 pub use crate::features::pyo3::{Exception, exception};
 pub use crate::layout::span::Span;
 pub use crate::layout::views::{Pick, PickedView};
-pub use crate::memory::nested::release_nested;
+pub use crate::memory::nested::{around_deleters, release_nested};
 #[cfg(not(feature = "streams"))]
 pub use crate::stream::state::{around_blocking, current_stream};
 #[cfg(feature = "streams")]

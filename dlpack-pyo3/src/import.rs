@@ -112,22 +112,18 @@ fn describe_refused(object: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
 /// Imports the tensor of an object; `None` if the object is not an array.
 #[inline]
 pub(crate) fn import_if_array(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
-    if !library::numpy::is_exact_array(object) {
-        return import_other(object);
+    if library::numpy::is_exact_array(object) {
+        if let Some(tensor) = numpy::import_array(object).or_fetch(object.py())? {
+            return Ok(Some(tensor));
+        }
     }
-    if let Some(tensor) = numpy::import_array(object).or_fetch(object.py())? {
-        return Ok(Some(tensor));
-    }
-    let tensor = import_other(object)?;
-    tensor
-        .map(|tensor| root::keep_by_root(tensor, object))
-        .transpose()
+    import_other(object)
 }
 
 #[inline(never)]
 fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     attached::check_interpreter(object.py()).or_fetch(object.py())?;
-    attached::enable_detached_waits(object.py());
+    attached::install_hooks(object.py());
     if let Some((table, unchecked)) = lookup::table_for_import(&object.get_type()) {
         let is_torch = unchecked == Unchecked::OfTorch;
         let may_use = match unchecked {
@@ -149,7 +145,10 @@ fn import_other(object: &Bound<'_, PyAny>) -> PyResult<Option<Managed>> {
     if library::numpy::find_if_imported(object.py()) {
         return import_if_array(object);
     }
-    Ok(import_by_method(object, None, None)?.map(|(tensor, _)| tensor))
+    let taken = import_by_method(object, None, None)?;
+    taken
+        .map(|(tensor, _)| root::keep_by_root_of_array(tensor, object))
+        .transpose()
 }
 
 /// Imports without the exchange table. Also returns whether the producer accepted both `device` and `copy`.
@@ -160,7 +159,7 @@ fn import_by_method(
 ) -> PyResult<Option<(Managed, bool)>> {
     let py = object.py();
     attached::check_interpreter(py).or_fetch(py)?;
-    attached::enable_detached_waits(py);
+    attached::install_hooks(py);
     if let Ok(capsule) = object.cast::<PyCapsule>() {
         let tensor = wait_until_ready(py, consume_capsule(capsule, None)?)?;
         return Ok(Some((tensor, false)));
@@ -208,6 +207,7 @@ pub(crate) fn import_from_own_class(
 ) -> PyResult<Managed> {
     let py = object.py();
     attached::check_interpreter(py).or_fetch(py)?;
+    attached::install_hooks(py);
     let answer = method::call_dlpack(object, None, copy, None)?;
     let (capsule, _) = answer.ok_or_else(|| not_an_array_error::<PyAttributeError>(object))?;
     wait_until_ready(py, consume_capsule(&capsule, None)?)

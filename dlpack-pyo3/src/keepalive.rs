@@ -17,7 +17,8 @@
 //! | `array` | the owner behind an import of a NumPy array: references that also make `resize` fail |
 //! | `buffer` | the owner behind an import through the buffer protocol: the `Py_buffer` |
 //! | `destructor` | capsule destructors: release a tensor that no consumer took |
-//! | `attached` | whether this thread is attached to the interpreter, and detaching while waiting for a device |
+//! | `attached` | whether this thread is attached to the interpreter; the hooks that the core calls for that |
+//! | `pending` | hides a pending exception |
 //! | this file | values that CPython and consumers point to for the lifetime of the process |
 
 mod array;
@@ -27,6 +28,7 @@ mod buffer;
 pub(crate) mod destructor;
 mod guard;
 pub mod methods;
+mod pending;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -35,7 +37,8 @@ pub(crate) use borrowing::{
     AnyBorrowGuard, BorrowGuard, ContentsBorrow, already_borrowed, borrow_contents,
 };
 pub(crate) use buffer::BufferKeepalive;
-pub(crate) use guard::{ExceptionSafeTensor, ExportOwner, ObjectGuard, PendingException};
+pub(crate) use guard::{ExceptionSafeTensor, ExportOwner, ObjectGuard};
+pub(crate) use pending::PendingException;
 
 /// Addresses of leaked values, so that leak checkers can still reach them. CPython keeps pointers to method and getter
 /// definitions for as long as the class exists, and consumers keep the exchange table for the lifetime of the process.

@@ -4,13 +4,14 @@
     reason = "calls functions with the address of what they release"
 )]
 
-use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use core::{ffi::c_void, mem::transmute, ptr};
 
 /// Calls `release(context)`, now or after the releases that this thread runs at the moment.
 ///
 /// The release of a tensor or of an object may drop the last reference to another one, whose release drops a third one. Python
-/// code can build chains of any length, but the stack is limited. So releases at a depth of 16 are queued, and the outermost
-/// call on this thread runs them. Without the feature `std` each release runs at once.
+/// code can build chains of any length, but the stack is limited. So releases at a depth of 16 are queued, and the last call to end
+/// on this thread runs them. Without the feature `std` each release runs at once.
 ///
 /// ```
 /// use dlpack_core::binding::release_nested;
@@ -35,7 +36,7 @@ use core::ffi::c_void;
 ///
 /// # Safety
 ///
-/// `release` may be called once with `context`, on this thread, until the outermost such call returns. It does not unwind.
+/// `release` may be called once with `context`, on this thread, until the last such call ends. It does not unwind.
 #[inline]
 pub unsafe fn release_nested(context: *mut c_void, release: unsafe fn(*mut c_void)) {
     #[cfg(feature = "std")]
@@ -48,6 +49,51 @@ pub unsafe fn release_nested(context: *mut c_void, release: unsafe fn(*mut c_voi
     unsafe {
         release(context);
     }
+}
+
+/// Runs the release of a tensor of another producer: calls the function with the address, once.
+type ReleaseHook = unsafe fn(*mut c_void, unsafe fn(*mut c_void));
+
+/// The address of a [`ReleaseHook`], or null.
+static HOOK: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// Calls the deleters of other producers inside of `hook` from now on. A binding to a language in which an error may be pending hides
+/// it there, since a deleter may run code of that language.
+///
+/// ```
+/// use core::ffi::c_void;
+/// use dlpack_core::binding::around_deleters;
+///
+/// unsafe fn hook(context: *mut c_void, release: unsafe fn(*mut c_void)) {
+///     // SAFETY: the only call, by the contract of a hook.
+///     unsafe { release(context) };
+/// }
+/// // SAFETY: `hook` calls its argument once.
+/// unsafe { around_deleters(hook) };
+/// ```
+///
+/// # Safety
+///
+/// `hook` calls the given function once, with the given address, and does not unwind.
+pub unsafe fn around_deleters(hook: ReleaseHook) {
+    HOOK.store(hook as *mut (), Ordering::Release);
+}
+
+/// Calls `release(context)` inside of the hook, if there is one.
+///
+/// # Safety
+///
+/// `release` may be called once with `context`.
+pub(crate) unsafe fn release_in_hook(context: *mut c_void, release: unsafe fn(*mut c_void)) {
+    let hook = HOOK.load(Ordering::Acquire);
+    if hook.is_null() {
+        // SAFETY: same contract as this function's.
+        return unsafe { release(context) };
+    }
+    // SAFETY: `around_deleters` stored the address of a function of this type.
+    let hook = unsafe { transmute::<*mut (), ReleaseHook>(hook) };
+    // SAFETY: the hook calls `release` once, by the contract of `around_deleters`.
+    unsafe { hook(context, release) };
 }
 
 #[cfg(feature = "std")]
@@ -76,23 +122,21 @@ mod queue {
     /// The contract of `release_nested`.
     #[inline(never)]
     pub(super) unsafe fn release(context: *mut c_void, release: unsafe fn(*mut c_void)) {
-        let depth = DEPTH.get();
-        if depth >= DEEPEST && push((context, release)) {
+        if DEPTH.get() >= DEEPEST && push((context, release)) {
             return;
         }
-        DEPTH.set(depth + 1);
+        DEPTH.set(DEPTH.get() + 1);
         // SAFETY: by the contract of `release_nested`.
         unsafe { release(context) };
-        if depth == 0 {
-            while QUEUED.get() > 0 {
-                let Some((context, release)) = pop() else {
-                    break;
-                };
-                // SAFETY: by the contract of `release_nested`; this is the outermost call on this thread.
-                unsafe { release(context) };
-            }
+        // The calls of a thread may end in another order than that in which they began: greenlets switch stacks.
+        while DEPTH.get() == 1 && QUEUED.get() > 0 {
+            let Some((context, release)) = pop() else {
+                break;
+            };
+            // SAFETY: by the contract of `release_nested`; no other call on this thread runs.
+            unsafe { release(context) };
         }
-        DEPTH.set(depth);
+        DEPTH.set(DEPTH.get() - 1);
     }
 
     /// Queues a release. Fails if there is no memory, or if the thread's local storage is gone; then the release nests.

@@ -8,11 +8,12 @@ pub use take::{take_legacy, take_own, take_versioned};
 use core::mem::{ManuallyDrop, replace};
 use core::{ffi::c_void, fmt, marker::PhantomData, ptr::NonNull, slice};
 
+use crate::memory::nested::{release_in_hook, release_nested};
 use crate::tensor::c_struct::{ManagedStruct, PackedStruct, StructFields};
 use crate::tensor::managed_facts::{BlockVtable, ManagedFacts};
 use crate::tensor::{foreign, view::TensorRef};
 use crate::{DataType, Device, Error, LegacyPolicy, abi};
-use crate::{element::Plain, loan::access::Access, memory::nested::release_nested};
+use crate::{element::Plain, loan::access::Access};
 use crate::{stream::Queue, version::Abi};
 
 /// An exported tensor together with its memory, in the versioned or the legacy struct.
@@ -351,6 +352,16 @@ impl Managed {
     }
 }
 
+/// Calls the deleter of another producer.
+///
+/// # Safety
+///
+/// The contract of [`PackedStruct::release_raw`].
+unsafe fn release_foreign(packed: *mut c_void) {
+    // SAFETY: same contract as this function's.
+    unsafe { release_in_hook(packed, PackedStruct::release_raw) };
+}
+
 /// Calls the deleter. That of a foreign tensor may release another tensor of ours, which may keep another foreign tensor, and so on:
 /// it may be queued.
 impl Drop for Managed {
@@ -360,7 +371,7 @@ impl Drop for Managed {
             unsafe { self.tensor.get().release() };
         } else {
             // SAFETY: `self` is the only owner and is not used afterwards. A deleter does not unwind.
-            unsafe { release_nested(self.tensor.to_raw(), PackedStruct::release_raw) };
+            unsafe { release_nested(self.tensor.to_raw(), release_foreign) };
         }
     }
 }

@@ -5,6 +5,7 @@ whatever other code does.
 """
 
 import array
+import functools
 import gc
 import pickle
 import sys
@@ -99,13 +100,25 @@ ARRAYS = {
     "a memoryview of an array": lambda numpy, state: memoryview(numpy.asarray(state)),
     "a pickle buffer of an array": lambda numpy, state: pickle.PickleBuffer(numpy.asarray(state)),
     "a pickled array": array_in_pickle,
+    "an array of a derived class": lambda numpy, state: numpy.asarray(state).view(derived(numpy)),
+    "an import of a derived class": lambda numpy, state: numpy.from_dlpack(state).view(derived(numpy)),
+    "a window": lambda numpy, state: numpy.lib.stride_tricks.sliding_window_view(numpy.asarray(state), 3, writeable=True)[0],
+    "strided": lambda numpy, state: numpy.lib.stride_tricks.as_strided(numpy.asarray(state)),
 }
+
+
+@functools.cache
+def derived(numpy):
+    class Derived(numpy.ndarray):
+        pass
+
+    return Derived
 
 
 @pytest.mark.parametrize("way", ARRAYS)
 def test_a_field_that_is_set_to_an_array_over_itself(way, numpy):
     """No array is kept, nor what it is based on."""
-    if way == "an array over an import" and tuple(map(int, numpy.__version__.split(".")[:2])) < (2, 1):
+    if "import" in way and tuple(map(int, numpy.__version__.split(".")[:2])) < (2, 1):
         pytest.skip("older versions import a legacy tensor, which has no flags: its array is read-only")
     settings, array = p.Settings(3), ARRAYS[way]
     address = settings.state.data_ptr
@@ -144,6 +157,33 @@ def test_a_long_chain_is_released_without_recursion(links, numpy):
     del settings
     gc.collect()
     assert p.alive() < alive
+
+
+def test_deleters_of_another_library_see_no_exception():
+    """An exception is pending while CPython drops the items of a display. The deleter of a tensor, which runs Python code, must not
+    see it: in a field of an object, and at the end of a chain in which it is queued."""
+
+    class Node(p.Picture):
+        pass
+
+    def chain(links):
+        top = p.take(capi.Foreign(shape=(1,), dtype=(2, 64, 1)))
+        for _ in range(links):
+            node = Node(1, 1)
+            node.next = top
+            top = memoryview(node)
+        return node.__dlpack__(max_version=(1, 0))
+
+    def field():
+        settings = p.Settings(1)
+        settings.state = capi.Foreign(shape=(3,), dtype=(2, 64, 1))
+        return settings
+
+    for make in [field, *(functools.partial(chain, links) for links in (1, 15, 16, 17, 40))]:
+        made = [make()]
+        with pytest.raises(ZeroDivisionError):
+            [made.pop(), 1 / 0]
+        gc.collect()
 
 
 def test_fields_that_change_places():

@@ -109,7 +109,9 @@ def lent(producer, source="from_dlpack_with a copy", between=nothing):
         try:
             before, after = e.lend(producer(), source, lender, between)
         except (BufferError, TypeError) as refused:
-            assert "others may write" in str(refused), (lender, refused)
+            # A view that writes refuses each copy but that of a capsule.
+            reasons = ["others may write", *["exports a copy"] * (source == "a ViewMut")]
+            assert any(reason in str(refused) for reason in reasons), (lender, refused)
         else:
             assert before == after == 1.0, f"{lender}: an element changed from {before} to {after} while it was lent"
             names.append(lender)

@@ -110,7 +110,7 @@ impl ForeignTable {
         if !device.device_type.is_host_readable() {
             request.stream = self.stream_of(py, device).or_fetch(py)?;
         }
-        attached::enable_detached_waits(py);
+        attached::install_hooks(py);
         tensor.into_dlpack_with(&request).or_fetch(py)
     }
 

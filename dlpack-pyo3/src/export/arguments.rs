@@ -46,7 +46,7 @@ pub(crate) fn prepare_constants(py: Python<'_>) -> PyResult<()> {
     }
 
     attached::check_interpreter(py).or_fetch(py)?;
-    attached::enable_detached_waits(py);
+    attached::install_hooks(py);
     for (name, place) in KEYWORDS.iter().zip(&INTERNED) {
         store_reference(place, PyString::intern(py, name).into_any());
     }

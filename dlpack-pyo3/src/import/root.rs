@@ -36,6 +36,19 @@ pub(super) fn keep_by_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResu
     }
 }
 
+/// [`keep_by_root`], if the object is an array of NumPy or of a class that derives from it.
+#[inline]
+pub(super) fn keep_by_root_of_array(
+    tensor: Managed,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Managed> {
+    if AllocationHandle::may_exist() && is_array_or_derived(object) {
+        find_and_keep_root(tensor, object)
+    } else {
+        Ok(tensor)
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn find_and_keep_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResult<Managed> {
@@ -93,11 +106,16 @@ fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
     }
     let owns_memory =
         object.is_exact_instance_of::<PyByteArray>() || object.is_exact_instance_of::<PyBytes>();
-    if owns_memory || !has_buffer(object) {
+    if owns_memory {
         return Ok(None);
     }
-    if let Some(view) = behind_wrapper(object)? {
-        return Ok(Some(view));
+    if !has_buffer(object) {
+        if let Some(view) = behind_wrapper(object)? {
+            return Ok(Some(view));
+        }
+        // The object that `sliding_window_view` and `as_strided` put between two arrays has an attribute `base`.
+        let base = object.getattr_opt(intern!(py, "base"))?;
+        return Ok(base.filter(is_array_or_derived));
     }
     // A `PickleBuffer` passes on the buffer of another object.
     let exporter = PyMemoryView::from(object)?.getattr(intern!(py, "obj"))?;

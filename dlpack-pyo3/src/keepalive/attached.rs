@@ -12,12 +12,13 @@ use core::ptr::{null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use core::{ffi::c_void, hint::black_box};
 
-use dlpack_core::binding::{around_blocking, device_of, wait_for_producer};
+use dlpack_core::binding::{around_blocking, around_deleters, device_of, wait_for_producer};
 use dlpack_core::{DeviceType, Error, Managed};
 use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
 use crate::capi::{STABLE_ABI, address_of, interpreter_id};
 use crate::error::{HaltThread, Raised, bail, discard_error};
+use crate::keepalive::pending::PendingException;
 
 /// The address of `_PyThreadState_UncheckedGet`, which every CPython exports but no stable ABI declares. Null until it is
 /// looked up.
@@ -27,15 +28,17 @@ static UNCHECKED_GET: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// whichever thread is attached.
 static STABLE_ABI_ANSWERS: AtomicBool = AtomicBool::new(false);
 
-/// Finds a way to tell whether a thread is attached, and makes blocking waits detach from then on. Called before anything can
-/// be exported or imported, and before our own waits.
+/// Finds a way to tell whether a thread is attached. From then on, blocking waits detach, and deleters of other libraries run without
+/// the exception that is pending. Called before a tensor can be exported or imported, and before our own waits.
 #[inline]
-pub(crate) fn enable_detached_waits(py: Python<'_>) {
+pub(crate) fn install_hooks(py: Python<'_>) {
     static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
     if !IS_ENABLED.load(Ordering::Relaxed) {
         let is_final = find_thread_state_function(py);
         around_blocking(wait_detached);
+        // SAFETY: the hook calls its argument once. C functions do not unwind.
+        unsafe { around_deleters(release_without_exception) };
         IS_ENABLED.store(is_final, Ordering::Relaxed);
     }
 }
@@ -93,7 +96,7 @@ pub(crate) fn may_keep_objects(py: Python<'_>) -> bool {
 #[inline]
 pub(crate) fn wait_until_readable(py: Python<'_>, tensor: &Managed) -> Result<(), Error> {
     if device_of(tensor).device_type == DeviceType::CUDA_MANAGED {
-        enable_detached_waits(py);
+        install_hooks(py);
         wait_for_producer(tensor)?;
     }
     Ok(())
@@ -136,7 +139,7 @@ unsafe fn PyThreadState_GetUnchecked() -> *mut ffi::PyThreadState {
     if function.is_null() {
         return null_mut();
     }
-    // SAFETY: `enable_detached_waits` stored the address of a function with this signature.
+    // SAFETY: `install_hooks` stored the address of a function with this signature.
     let function = unsafe { transmute::<*mut c_void, Current>(function) };
     // SAFETY: may be called on any thread.
     unsafe { function() }
@@ -158,6 +161,18 @@ fn wait_detached(wait: &mut dyn FnMut()) {
     // SAFETY: `may_detach` found that this thread is attached.
     let _detached = DetachedThread(unsafe { ffi::PyEval_SaveThread() });
     wait();
+}
+
+/// Calls `release(context)`, a deleter of another library, which may run Python code.
+///
+/// # Safety
+///
+/// `release` may be called once with `context`.
+// CAP-16, CAP-17
+unsafe fn release_without_exception(context: *mut c_void, release: unsafe fn(*mut c_void)) {
+    let _pending = is_attached().then(PendingException::save_current);
+    // SAFETY: same contract as this function's.
+    unsafe { release(context) };
 }
 
 /// Detaches this thread for as long as the value lives.

@@ -10,7 +10,8 @@ use pyo3::{ffi, prelude::*};
 
 use crate::capi::{FORMAT, PyBuffer, STRIDES, get_buffer, release_buffer};
 use crate::error::Raised;
-use crate::keepalive::guard::{PendingException, release_attached_reference, run_attached};
+use crate::keepalive::guard::{release_attached_reference, run_attached};
+use crate::keepalive::pending::PendingException;
 
 /// A `Py_buffer`, or empty storage for one. While it is filled, the object does not move its memory: a `bytearray` does not
 /// grow.

@@ -8,7 +8,8 @@ use dlpack_core::{Managed, binding::release_nested};
 use pyo3::pyclass::boolean_struct::False;
 use pyo3::{PyClass, PyClassGuard, PyClassGuardMut, ffi, prelude::*};
 
-use crate::keepalive::{attached::is_attached, borrowing::AnyBorrowGuard};
+use crate::keepalive::attached::is_attached;
+use crate::keepalive::{borrowing::AnyBorrowGuard, pending::PendingException};
 
 /// Keeps an object alive, and its contents borrowed, for an export.
 pub trait ExportOwner: Send + 'static {
@@ -296,41 +297,5 @@ impl Drop for ExceptionSafeTensor {
         let _pending = is_attached().then(PendingException::save_current);
         // SAFETY: dropped once, here.
         unsafe { ManuallyDrop::drop(&mut self.0) };
-    }
-}
-
-/// The exception that was pending on this thread, restored on drop.
-// CAP-16, CAP-17
-pub(crate) struct PendingException(Option<[*mut ffi::PyObject; 3]>);
-
-impl PendingException {
-    /// Takes the pending exception, if any. Only called on an attached thread.
-    #[inline]
-    pub(crate) fn save_current() -> Self {
-        // SAFETY: attached, as every caller is.
-        if unsafe { ffi::PyErr_Occurred() }.is_null() {
-            return Self(None);
-        }
-        let mut parts = [core::ptr::null_mut(); 3];
-        let [kind, value, trace] = &mut parts;
-        #[allow(deprecated, reason = "the stable ABI of 3.10 has nothing newer")]
-        // SAFETY: attached; the three pointers are valid for writes.
-        unsafe {
-            ffi::PyErr_Fetch(kind, value, trace)
-        };
-        Self(Some(parts))
-    }
-}
-
-impl Drop for PendingException {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some([kind, value, trace]) = self.0 {
-            #[allow(deprecated, reason = "as in `save_current`")]
-            // SAFETY: still attached; the values are those of `PyErr_Fetch`, which are restored once.
-            unsafe {
-                ffi::PyErr_Restore(kind, value, trace)
-            };
-        }
     }
 }

@@ -123,7 +123,7 @@ fn find_api(py: Python<'_>) -> Option<()> {
         .ok()?
         .pointer_checked(None)
         .ok()?;
-    attached::enable_detached_waits(py);
+    attached::install_hooks(py);
     // SAFETY: this capsule holds the table, which lives for the rest of the process.
     let api = unsafe { read_api(py, functions.cast()) };
     API.get_or_init(py, || api);

@@ -226,7 +226,7 @@ kinds! {
 fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let (py, needs) = (object.py(), &const { V::NEEDS });
     // Dropping the view may block.
-    attached::enable_detached_waits(py);
+    attached::install_hooks(py);
     let taken = import_ordered(object, needs);
     let (tensor, stream) =
         taken.or_else(|error| Err(needs.loss_error(object)?.unwrap_or(error)))?;
