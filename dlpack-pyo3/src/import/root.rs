@@ -8,7 +8,7 @@
 //! ```
 #![expect(unsafe_code, reason = "reads the tensor in a capsule of NumPy's")]
 
-use core::ffi::CStr;
+use core::{ffi::CStr, mem::replace};
 
 use dlpack_core::binding::{
     AllocationHandle, allocation_of_export, keep_by_allocation, share_allocation,
@@ -63,8 +63,10 @@ fn find_and_keep_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResult<Ma
 /// The shared allocation behind an object.
 fn find_allocation(object: &Bound<'_, PyAny>) -> PyResult<Option<AllocationHandle>> {
     let mut found = object.clone();
+    // Python's wrapper forgets its memoryview when the view of its buffer is dropped, which therefore lives one step longer.
+    let mut before = None;
     // Real chains are shorter than this limit: NumPy and `memoryview` skip objects of their own class.
-    for _ in 0..8 {
+    for _ in 0..16 {
         if let Some(tensor) = tensor_of_lender(&found).or_else(|| value_of::<Managed>(&found)) {
             return Ok(allocation_of(tensor));
         }
@@ -77,7 +79,7 @@ fn find_allocation(object: &Bound<'_, PyAny>) -> PyResult<Option<AllocationHandl
         let Some(next) = object_behind(&found)? else {
             return Ok(None);
         };
-        found = next;
+        let _ = before.replace(replace(&mut found, next));
     }
     Ok(None)
 }
@@ -117,7 +119,8 @@ fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
         let base = object.getattr_opt(intern!(py, "base"))?;
         return Ok(base.filter(is_array_or_derived));
     }
-    // A `PickleBuffer` passes on the buffer of another object.
-    let exporter = PyMemoryView::from(object)?.getattr(intern!(py, "obj"))?;
-    Ok((!exporter.is(object)).then_some(exporter))
+    // Classes of ours, a `PickleBuffer` and a method `__buffer__` pass on the buffer of another object.
+    let view = PyMemoryView::from(object)?;
+    let exporter = view.getattr(intern!(py, "obj"))?;
+    Ok((!exporter.is(object)).then(|| view.into_any()))
 }
