@@ -62,6 +62,7 @@ use alloc::sync::Arc;
 use crate::describe::parts::Annotation;
 use crate::export::extras::{Extras, of_types, share_managed};
 use crate::export::finish::{export_moved, export_shared};
+use crate::export::root::share_as_root;
 use crate::{Buffer, Descriptor, Error, ExportRequest, Managed, Parts};
 
 /// A type that is exported as one tensor.
@@ -235,7 +236,14 @@ pub trait DLPack: Send // a consumer may run the deleter on any thread: use `Arc
 }
 
 impl<B: Buffer + ?Sized> DLPack for B {
-    const EXTRAS: Extras<Self> = of_types(<B as Buffer>::FACTS);
+    const EXTRAS: Extras<Self> = {
+        let facts = of_types(<B as Buffer>::FACTS);
+        if <B as Buffer>::IS_ALLOCATION {
+            facts.share(share_as_root)
+        } else {
+            facts
+        }
+    };
 
     #[inline]
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
@@ -249,5 +257,27 @@ impl<B: Buffer + ?Sized> DLPack for B {
     #[inline]
     fn describe_mut(&mut self) -> Result<Descriptor<'_>, Error> {
         Parts::new().describe_mut(self.lend_mut())
+    }
+
+    #[inline]
+    fn into_dlpack(self) -> Result<Managed, Error>
+    where
+        Self: Sized + 'static,
+    {
+        if let Some(shared) = share_managed(&self, None) {
+            return shared;
+        }
+        export_moved(self, Self::describe_mut, None)
+    }
+
+    #[inline]
+    fn into_dlpack_with(self, request: &ExportRequest) -> Result<Managed, Error>
+    where
+        Self: Sized + 'static,
+    {
+        if let Some(shared) = share_managed(&self, Some(request)) {
+            return shared;
+        }
+        export_moved(self, Self::describe_mut, Some(request))
     }
 }

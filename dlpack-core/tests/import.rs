@@ -293,6 +293,17 @@ fn repeated_elements_need_a_shape() {
         matches!(repeated, Err(Error::NotContiguous { .. })),
         "{repeated:?}"
     );
+    // The only axis is that of the elements, also for an enum that looks for a variant.
+    let (_matrix, foreign) = numbers(&[2, 3]);
+    let matrix = Series::from_dlpack(import(&foreign));
+    assert_eq!(
+        matrix.err(),
+        Some(Error::Rank {
+            found: 2,
+            needed: 1
+        })
+    );
+    assert!(!Series::fits(&import(&foreign).view()));
     // One element, or none, is not repeated.
     for len in [1, 0] {
         let (_memory, foreign) = numbers(&[len]);

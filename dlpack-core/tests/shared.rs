@@ -457,6 +457,36 @@ fn root<T: Plain>(buffer: &SharedBuffer<T>) -> Managed {
     shared.expect("it keeps itself").unwrap()
 }
 
+/// CAP-20: an export of a handle keeps the allocation, and not the handle. So a buffer that adopts it has the memory alone again.
+#[test]
+fn round_trips_of_a_handle_keep_no_tensor() {
+    type Trip = fn(SharedBuffer<u8>) -> Result<Managed, Error>;
+    let trips: [Trip; 5] = [
+        |buffer| buffer.into_dlpack(),
+        |buffer| buffer.into_dlpack_with(&ExportRequest::versioned()),
+        |buffer| Arc::new(buffer).to_dlpack(),
+        |buffer| Arc::new(buffer).into_dlpack(),
+        |buffer| Box::new(buffer).into_dlpack(),
+    ];
+    for trip in trips {
+        let mut buffer = SharedBuffer::<u8>::copied_from(&[1, 2, 3]).unwrap();
+        let address = buffer.as_ptr();
+        for _ in 0..if cfg!(miri) { 10 } else { 100_000 } {
+            buffer = SharedBuffer::from_dlpack(trip(buffer).unwrap()).unwrap();
+        }
+        assert_eq!(buffer.as_ptr(), address);
+        assert_eq!(buffer.try_as_mut_slice().unwrap(), [1, 2, 3]);
+    }
+    // A copy is still one.
+    let request = ExportRequest {
+        copy: Some(true),
+        ..ExportRequest::versioned()
+    };
+    let buffer = SharedBuffer::<u8>::copied_from(&[1, 2, 3]).unwrap();
+    let copy = buffer.clone().into_dlpack_with(&request).unwrap();
+    assert_ne!(copy.view().as_ptr(), buffer.as_ptr().cast_const());
+}
+
 /// CAP-20: a buffer that adopts an export of its own memory, in whatever form it comes back, is another handle on the allocation.
 #[test]
 fn an_adopted_export_is_a_handle() {

@@ -12,12 +12,16 @@ use core::{mem::ManuallyDrop, ptr::NonNull};
 
 use crate::export::block::{UnfinishedExport, delete_versioned};
 use crate::export::dims_storage::Capacity;
+use crate::export::extras::Shared;
 use crate::export::finish::{plan_export, transfer_path};
+use crate::export::hand_over::RawExport;
 use crate::export::recognize::Block;
 use crate::export::reexport::find_in_layers;
 use crate::loan::shared::SharedAllocation;
 use crate::request::{Plan, plan::TransferPath};
-use crate::{Descriptor, Device, Error, ExportRequest, Managed, abi, tensor::managed::take_own};
+use crate::{
+    DLPack, Descriptor, Device, Error, ExportRequest, Managed, abi, tensor::managed::take_own,
+};
 
 /// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped. Also
 /// the owner of an export that holds only an allocation.
@@ -141,6 +145,19 @@ pub fn share_root(
         return None;
     }
     Some(export_allocation(allocation, described, &plan))
+}
+
+/// [`share_root`] of a value that is nothing but a handle to an allocation, as its `Extras::share`.
+pub(crate) fn share_as_root<T: DLPack + ?Sized>(
+    value: &T,
+    request: Option<&ExportRequest>,
+    other: &mut Shared,
+) -> Option<RawExport> {
+    other.outcome = match value.describe() {
+        Ok(mut described) => share_root(&mut described, request),
+        Err(error) => Some(Err(error)),
+    };
+    None
 }
 
 /// A handle to the shared allocation that contains every item of a described tensor; `None` if there is no such allocation.

@@ -167,7 +167,9 @@ impl Import {
         let bytes = self.bytes_per_element();
         let mut strides = self.element_strides()?;
         for stride in strides.iter_mut() {
-            *stride = stride.saturating_mul(bytes);
+            // That of an empty tensor may exceed the integer. It is not used, but has to be a multiple.
+            let most = i64::MAX - i64::MAX.checked_rem(bytes).unwrap_or(0);
+            *stride = stride.checked_mul(bytes).unwrap_or(most);
         }
         Ok(strides)
     }

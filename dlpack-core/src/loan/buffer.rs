@@ -65,6 +65,10 @@ pub trait Buffer: Send // a consumer may run the deleter on any thread
     #[doc(hidden)]
     const FACTS: Facts = Facts::UNKNOWN;
 
+    /// Whether the value is a handle to a shared allocation and nothing else, so that an export keeps the allocation instead.
+    #[doc(hidden)]
+    const IS_ALLOCATION: bool = false;
+
     /// Lends the memory for as long as `self` stays borrowed.
     fn lend(&self) -> Loan<'_>;
 
@@ -122,6 +126,7 @@ macro_rules! handles {
     ($($handle:ty;)*) => {$(
         impl<B: Buffer + Sync + ?Sized> Buffer for $handle {
             const FACTS: Facts = B::FACTS.shared();
+            const IS_ALLOCATION: bool = B::IS_ALLOCATION;
 
             #[inline]
             fn lend(&self) -> Loan<'_> {
@@ -137,6 +142,7 @@ handles! {
 
 impl<B: Buffer + ?Sized> Buffer for Box<B> {
     const FACTS: Facts = B::FACTS;
+    const IS_ALLOCATION: bool = B::IS_ALLOCATION;
 
     #[inline]
     fn lend(&self) -> Loan<'_> {

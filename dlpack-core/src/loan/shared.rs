@@ -447,6 +447,7 @@ impl<T> fmt::Debug for SharedBuffer<T> {
 
 impl<T: Plain> Buffer for SharedBuffer<T> {
     const FACTS: Facts = Facts::list::<T>().any_bits().writable_shared();
+    const IS_ALLOCATION: bool = true;
 
     fn lend(&self) -> Loan<'_> {
         // SAFETY: the address holds `len` elements that the handle keeps alive while `self` is borrowed. If the memory was

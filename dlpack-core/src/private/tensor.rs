@@ -204,7 +204,8 @@ pub const fn count_names(lists: &[&[&str]]) -> usize {
     names
 }
 
-/// Concatenates several lists of names. Two equal names are a compile-time error.
+/// Concatenates several lists of names. Two equal names in different lists are a compile-time error; those of one list are the fields
+/// of one struct.
 #[must_use]
 pub const fn concat_names<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
     let mut names = [""; N];
@@ -212,9 +213,10 @@ pub const fn concat_names<const N: usize>(lists: &[&[&'static str]]) -> [&'stati
     let mut list = 0;
     while list < lists.len() {
         let mut name = 0;
+        let before = at;
         while name < lists[list].len() {
             let mut earlier = 0;
-            while earlier < at {
+            while earlier < before {
                 assert!(
                     !is_same_name(names[earlier], lists[list][name]),
                     "two tensors have the same name"

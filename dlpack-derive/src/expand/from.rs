@@ -203,7 +203,9 @@ impl<'a> Solver<'a> {
             match (strides, &tensor.shape) {
                 // The list of sizes is checked for its length already.
                 (Slot::List(..), Some(Slot::List(..))) => {}
-                (Slot::List(entries, _), _) => checks.extend(self.check_rank(entries)),
+                (Slot::List(entries, _), _) => checks.extend(self.check_rank(entries.len())),
+                // The shape is the number of elements.
+                (_, None) => checks.extend(self.check_rank(1)),
                 _ => {}
             }
             if tensor.shape.is_none() {
@@ -256,6 +258,8 @@ impl<'a> Solver<'a> {
         let k = &self.paths.k;
         let given = binding_ident("tensor", data.at);
         let rank = match &tensor.shape {
+            // With strides, the shape is the number of elements.
+            None if tensor.strides.is_some() => quote!(#k::Some(1)),
             None => quote!(#k::None),
             Some(Slot::List(entries, _)) => {
                 for (axis, entry) in entries.iter().enumerate() {
@@ -295,7 +299,7 @@ impl<'a> Solver<'a> {
             return;
         };
         let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
-        checks.extend(self.check_rank(entries));
+        checks.extend(self.check_rank(entries.len()));
         for (axis, entry) in entries.iter().enumerate() {
             let axis = Literal::usize_unsuffixed(axis);
             let Entry::Expr(tokens) = entry else { continue };
@@ -317,9 +321,9 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The check that the tensor has an axis for each entry of a list.
-    fn check_rank(&self, entries: &[Entry]) -> TokenStream {
-        let rank = Literal::usize_unsuffixed(entries.len());
+    /// The check that the tensor has this many axes, without those of its elements.
+    fn check_rank(&self, rank: usize) -> TokenStream {
+        let rank = Literal::usize_unsuffixed(rank);
         let (k, import) = (&self.paths.k, binding_ident("import", Span::call_site()));
         quote!(#k::Import::check_rank(&#import, #rank)?;)
     }

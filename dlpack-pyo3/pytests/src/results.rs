@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use dlpack_pyo3::{DLPack, Managed, Numpy, Tensor};
+use dlpack_pyo3::{DLPack, Imported, Managed, Numpy, SharedBuffer, Tensor};
 use ndarray::{Array2, ShapeBuilder, s};
 use pyo3::prelude::*;
 
@@ -41,6 +41,12 @@ pub(crate) fn matrix() -> Numpy<Array2<f64>> {
 #[pyfunction]
 pub(crate) fn to_numpy(tensor: Tensor) -> Numpy<Managed> {
     Numpy(tensor.into_managed())
+}
+
+/// The memory of an array, adopted and returned.
+#[pyfunction]
+pub(crate) fn adopted_numpy(buffer: Imported<SharedBuffer<f64>>) -> Numpy<SharedBuffer<f64>> {
+    Numpy(buffer.0)
 }
 
 /// Four numbers inline in the value, with more alignment than Python's allocator guarantees.

@@ -96,6 +96,7 @@ ARRAYS = {
     "an array over an import": lambda numpy, state: numpy.from_dlpack(state),
     "an array of a method": lambda numpy, state: state.numpy(),
     "an array over a value": lambda numpy, state: p.to_numpy(p.take(state)),
+    "a result": lambda numpy, state: p.adopted_numpy(state),
     "an array over bytes": lambda numpy, state: numpy.frombuffer(state),
     "a memoryview of an array": lambda numpy, state: memoryview(numpy.asarray(state)),
     "a pickle buffer of an array": lambda numpy, state: pickle.PickleBuffer(numpy.asarray(state)),
