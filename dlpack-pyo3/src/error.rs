@@ -175,7 +175,7 @@ pub(crate) fn none_if_concerns_object<T>(
 ///
 /// An interrupt, or exhausted memory, in `__str__`.
 #[cold]
-pub(crate) fn shown<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised> {
+pub(crate) fn show_object<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Raised> {
     let py = object.py();
     let text = none_if_concerns_object(py, object.str().map(Some)).or_raise(py)?;
     Ok(text.map_or_else(|| object.get_type().into_any(), Bound::into_any))

@@ -28,18 +28,16 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct AllocationHandle(pub(super) SharedAllocation);
 
+/// Whether an [`AllocationHandle`] was ever made.
+static EXISTS: AtomicBool = AtomicBool::new(false);
+
 impl AllocationHandle {
     /// Whether Rust code may write to the memory, also if the exports of its type are read-only.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         !self.0.access().is_read_only()
     }
-}
 
-/// Whether an [`AllocationHandle`] was ever made.
-static EXISTS: AtomicBool = AtomicBool::new(false);
-
-impl AllocationHandle {
     fn new(allocation: &SharedAllocation) -> Self {
         if !EXISTS.load(Ordering::Relaxed) {
             EXISTS.store(true, Ordering::Relaxed);

@@ -166,9 +166,9 @@ impl Import {
     fn element_byte_strides(&self) -> Result<Dims, Error> {
         let bytes = self.bytes_per_element();
         let mut strides = self.element_strides()?;
+        // A stride of an empty tensor may exceed the integer. It is not used, but has to be a multiple of the element size.
+        let most = i64::MAX - i64::MAX.checked_rem(bytes).unwrap_or(0);
         for stride in strides.iter_mut() {
-            // That of an empty tensor may exceed the integer. It is not used, but has to be a multiple.
-            let most = i64::MAX - i64::MAX.checked_rem(bytes).unwrap_or(0);
             *stride = stride.checked_mul(bytes).unwrap_or(most);
         }
         Ok(strides)

@@ -9,14 +9,14 @@ use core::{ffi::c_void, mem::transmute, ptr};
 
 /// Calls `release(context)`, now or after the releases that this thread runs at the moment.
 ///
-/// The release of a tensor or of an object may drop the last reference to another one, whose release drops a third one. Python
-/// code can build chains of any length, but the stack is limited. So releases at a depth of 16 are queued, and the last call to end
+/// Releasing a tensor or an object may drop the last reference to another tensor or object, which is then released too, and so on.
+/// Python code can build chains of any length, but the stack is limited. So releases at a depth of 16 are queued, and the last call to end
 /// on this thread runs them. Without the feature `std` each release runs at once.
 ///
 /// ```
 /// use dlpack_core::binding::release_nested;
 ///
-/// /// A list whose items own the next ones.
+/// /// An item of a linked list, which owns the next item.
 /// struct Item(*mut Item);
 ///
 /// impl Drop for Item {
@@ -42,7 +42,7 @@ pub unsafe fn release_nested(context: *mut c_void, release: unsafe fn(*mut c_voi
     #[cfg(feature = "std")]
     // SAFETY: same contract as this function's.
     unsafe {
-        queue::release(context, release);
+        queue::release_or_queue(context, release);
     }
     #[cfg(not(feature = "std"))]
     // SAFETY: same contract as this function's.
@@ -121,7 +121,7 @@ mod queue {
     ///
     /// The contract of `release_nested`.
     #[inline(never)]
-    pub(super) unsafe fn release(context: *mut c_void, release: unsafe fn(*mut c_void)) {
+    pub(super) unsafe fn release_or_queue(context: *mut c_void, release: unsafe fn(*mut c_void)) {
         if DEPTH.get() >= DEEPEST && push((context, release)) {
             return;
         }

@@ -102,16 +102,16 @@ impl PackedStruct {
         self.0.as_ptr()
     }
 
-    /// Calls the deleter of the struct whose [word](Self::to_raw) is given.
+    /// Calls the deleter of a struct, given the word that [`to_raw`](Self::to_raw) returned.
     ///
     /// # Safety
     ///
-    /// The contract of [`ManagedStruct::release`].
+    /// The contract of [`ManagedStruct::call_deleter`].
     pub(super) unsafe fn release_raw(packed: *mut c_void) {
         // SAFETY: by this function's contract the word of a `PackedStruct`, which is not null.
         let packed = Self(unsafe { NonNull::new_unchecked(packed) });
         // SAFETY: same contract as this function's.
-        unsafe { packed.get().release() };
+        unsafe { packed.get().call_deleter() };
     }
 }
 
@@ -122,7 +122,7 @@ impl ManagedStruct {
     ///
     /// The struct has one owner, the caller, and is not used afterwards.
     #[inline(always)]
-    pub(super) unsafe fn release(self) {
+    pub(super) unsafe fn call_deleter(self) {
         match self {
             // SAFETY: same contract as this function's.
             Self::Versioned(tensor) => unsafe { abi::DLManagedTensorVersioned::release(tensor) },

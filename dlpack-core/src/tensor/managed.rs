@@ -368,7 +368,7 @@ impl Drop for Managed {
     fn drop(&mut self) {
         if self.is_own_export() {
             // SAFETY: `self` is the only owner and is not used afterwards (CAP-09: the deleter may be null).
-            unsafe { self.tensor.get().release() };
+            unsafe { self.tensor.get().call_deleter() };
         } else {
             // SAFETY: `self` is the only owner and is not used afterwards. A deleter does not unwind.
             unsafe { release_nested(self.tensor.to_raw(), release_foreign) };

@@ -105,14 +105,19 @@ pub(super) fn numpy_of_tensor<'py>(tensor: &Bound<'py, Tensor>) -> PyResult<Boun
     // Used where it is: a description is large, and each move of it copies it.
     if let Ok(described) = &tensor.get().contents().describe() {
         check_interpreter(py).or_fetch(py)?;
+        let root = find_root(described);
+        let allocation = match &root {
+            Some(Root::Allocation) => share_allocation(described),
+            _ => None,
+        };
         let owner = || {
-            let kept = match find_root(described) {
+            let kept = match &root {
                 Some(Root::Owner(root)) => root.object(py),
                 _ => object.as_borrowed(),
             };
             ObjectGuard::new((), &kept)
         };
-        let array = match share_allocation(described) {
+        let array = match allocation {
             // SAFETY: the handle keeps the allocation, which contains every item of the tensor.
             Some(allocation) => unsafe { array_over_memory(py, described, || allocation) },
             // SAFETY: the owner keeps the object with the tensor, which is frozen, or the object that the tensor keeps for its memory.

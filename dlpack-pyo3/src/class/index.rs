@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use pyo3::{PyTypeInfo, prelude::*};
 
-use crate::error::{OrRaise, Raised, bail, fail, shown};
+use crate::error::{OrRaise, Raised, bail, fail, show_object};
 
 /// Applies the index or slice of each axis to a view.
 ///
@@ -94,7 +94,7 @@ fn index_of(item: &Bound<'_, PyAny>, axis: usize, extent: i64) -> Result<usize, 
     let index = match item.extract::<i64>() {
         Ok(index) => index,
         Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
-            return Err(out(&shown(item)?));
+            return Err(out(&show_object(item)?));
         }
         Err(error) if error.is_instance_of::<PyTypeError>(py) => return Err(other()),
         Err(error) => return Err(error).or_raise(py),

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyUnicodeEncodeError, PyValueError};
 use pyo3::types::{PyBool, PyString, PyTuple};
 use pyo3::{ffi, prelude::*};
 
-use crate::error::{OrRaise, Raised, bail, fail, raise_pyo3_error, shown};
+use crate::error::{OrRaise, Raised, bail, fail, raise_pyo3_error, show_object};
 use crate::export::set_once::SetOnce;
 use crate::keepalive::attached;
 
@@ -236,7 +236,7 @@ fn not_an_integer(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
 }
 
 fn out_of_range(value: Borrowed<'_, '_, PyAny>, what: &str) -> Raised {
-    match shown(&value) {
+    match show_object(&value) {
         Ok(found) => fail!(value.py(), PyValueError: "{what} is out of range: {found}"),
         Err(raised) => raised,
     }
@@ -294,7 +294,7 @@ fn parse_dl_device(value: Borrowed<'_, '_, PyAny>) -> Result<Device, Raised> {
     match (number(kind)?, number(id)?) {
         (Ok(kind), Ok(id)) => Ok(Device::new(DeviceType(kind), id)),
         // No such device exists (ERR-02).
-        _ => bail!(value.py(), PyBufferError: "there is no device {}", shown(&value)?),
+        _ => bail!(value.py(), PyBufferError: "there is no device {}", show_object(&value)?),
     }
 }
 

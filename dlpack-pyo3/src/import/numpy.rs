@@ -339,9 +339,7 @@ pub(super) fn array_behind<'py>(
             attribute_of(&found, intern!(py, "obj"))?
         } else if is_array_or_derived(&found) {
             return Ok(Some(found));
-        } else if found.is_exact_instance_of::<PyByteArray>()
-            || found.is_exact_instance_of::<PyBytes>()
-        {
+        } else if is_bytes(&found) {
             // These own their memory, and asking them would cost as much as an import.
             return Ok(None);
         } else if found.is(object) {
@@ -366,6 +364,11 @@ pub(super) fn array_behind<'py>(
         return Ok(None);
     }
     Ok(attribute_of(&found, name)?.filter(is_array_or_derived))
+}
+
+/// Whether an object is a `bytes` or a `bytearray`, which owns its memory.
+pub(super) fn is_bytes(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyByteArray>() || object.is_exact_instance_of::<PyBytes>()
 }
 
 /// An attribute of an object; `None` if it has none, or raises an error that concerns the object.

@@ -14,11 +14,12 @@ use dlpack_core::binding::{
     AllocationHandle, allocation_of_export, keep_by_allocation, share_allocation,
 };
 use dlpack_core::{DLPack as _, Managed};
-use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView};
+use pyo3::types::{PyCapsule, PyMemoryView};
 use pyo3::{intern, prelude::*};
 
 use crate::capi::has_buffer;
 use crate::error::none_if_concerns_object;
+use crate::import::numpy::is_bytes;
 use crate::lender::{behind_wrapper, tensor_of_lender};
 use crate::library::numpy::{is_array_or_derived, value_of};
 
@@ -106,9 +107,7 @@ fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, 
     if let Ok(view) = object.cast_exact::<PyMemoryView>() {
         return view.getattr(intern!(py, "obj")).map(Some);
     }
-    let owns_memory =
-        object.is_exact_instance_of::<PyByteArray>() || object.is_exact_instance_of::<PyBytes>();
-    if owns_memory {
+    if is_bytes(object) {
         return Ok(None);
     }
     if !has_buffer(object) {

@@ -230,7 +230,7 @@ fn extract_view<V: OnDevice>(object: &Bound<'_, PyAny>) -> PyResult<V> {
     let taken = import_ordered(object, needs);
     let (tensor, stream) =
         taken.or_else(|error| Err(needs.loss_error(object)?.unwrap_or(error)))?;
-    needs.refuse_copy(object, &tensor.view())?;
+    needs.refuse_copy(object, &tensor)?;
     let view = V::try_from_tensor(tensor)
         .map_err(|(error, tensor)| needs.unsuitable_tensor(py, &error, &tensor.view()))?;
     Ok(match stream {

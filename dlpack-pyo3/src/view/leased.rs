@@ -218,7 +218,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     fn from_any_object(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let needs = &const { Self::NEEDS };
         let tensor = needs.import_or_convert(object)?;
-        needs.refuse_copy(object, &tensor.view())?;
+        needs.refuse_copy(object, &tensor)?;
         let tensor = if O::AS_BYTES {
             needs.cast_to_bytes(object.py(), tensor)?
         } else {

@@ -104,18 +104,19 @@ impl Needs {
     /// Refuses a copy that the argument's class made for this call, if the view writes: the writes would be lost. The tensor of a
     /// capsule may be an older copy.
     #[inline(always)]
-    pub(super) fn refuse_copy(
-        &self,
-        object: &Bound<'_, PyAny>,
-        tensor: &TensorRef<'_>,
-    ) -> PyResult<()> {
-        if !self.writes || !tensor.is_copied() || object.is_instance_of::<PyCapsule>() {
-            return Ok(());
+    pub(super) fn refuse_copy(&self, object: &Bound<'_, PyAny>, tensor: &Managed) -> PyResult<()> {
+        if self.writes && tensor.view().is_copied() && !object.is_instance_of::<PyCapsule>() {
+            return Err(self.copy_error(object));
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn copy_error(&self, object: &Bound<'_, PyAny>) -> PyErr {
         let (py, class) = (object.py(), object.get_type());
-        let raised = fail!(py, PyTypeError:
-            "expected {self} to write to, found {class}, which exports a copy of its data; pass an array, such as numpy.asarray(x)");
-        Err(raised.take_exception(py))
+        fail!(py, PyTypeError:
+            "expected {self} to write to, found {class}, which exports a copy of its data; pass an array, such as numpy.asarray(x)")
+        .take_exception(py)
     }
 
     /// Another tensor of the argument, after the first does not fit: the array that NumPy converts it to. The first is dropped before,

@@ -46,7 +46,8 @@ fn address_of_value<T>(object: *mut PyObject) -> *mut T {
     start.wrapping_byte_add(padding).cast()
 }
 
-/// The value of such an object, if its type is `T`, which needs a drop; `None` for any other object.
+/// The value in a [`ValueObject`], if its type is `T`; `None` for any other object. `T` is a type that needs a drop: only objects of such
+/// values know their type.
 pub(crate) fn value_of<'a, T: Send + Sync + 'static>(
     object: &'a Bound<'_, PyAny>,
 ) -> Option<&'a T> {
