@@ -447,3 +447,18 @@ fn bytes_are_cast_to_a_data_type_of_run_time() {
     let error = bytes().cast(DataType::U8, &[usize::MAX]).unwrap_err();
     assert!(matches!(error, Error::BadExtent { .. }));
 }
+
+/// CAP-06: casts change a tensor of this crate in place, so any number of them leave one tensor to release. A chain would exceed
+/// the stack.
+#[test]
+fn casts_build_no_chain() {
+    let mut tensor = vec![7_u8; 12].into_dlpack().unwrap();
+    let data = tensor.view().as_ptr();
+    for _ in 0..if cfg!(miri) { 20 } else { 100_000 } {
+        let floats = tensor.cast(DataType::F32, &[3]).unwrap();
+        assert_eq!(floats.view().shape(), [3]);
+        tensor = floats.cast(DataType::U8, &[2, 6]).unwrap();
+    }
+    assert_eq!(tensor.view().as_ptr(), data);
+    assert_eq!(tensor.try_into_vec::<u8>().unwrap(), [7; 12]);
+}

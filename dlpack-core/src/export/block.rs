@@ -16,7 +16,6 @@ use core::{alloc::Layout, any::TypeId, ffi::c_void, marker::PhantomData, mem::of
 use crate::describe::descriptor::Descriptor;
 use crate::export::dims_storage::{Capacity, free_heap};
 use crate::layout::shape_strides::ShapeStrides;
-use crate::layout::views::LayoutView;
 use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::c_struct::ManagedStruct;
 use crate::tensor::managed_facts::BlockVtable;
@@ -295,21 +294,22 @@ impl<O: Send + 'static> UnfinishedExport<O> {
     }
 }
 
-/// Turns a tensor that lies in an export block into a view of itself, without a new allocation.
+/// Turns a tensor that lies in an export block into a view of itself, or into items of another data type, without a new block.
 ///
 /// # Panics
 ///
 /// If this crate did not export the tensor.
-pub(super) fn narrow_in_place(
+pub(super) fn change_in_place(
     tensor: &mut Managed,
-    change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
+    change: impl FnOnce(&mut Descriptor<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let (_, context, dims) = tensor.block_mut();
     // The owner's type is not known here. No part of `ManagerContext` that is used below depends on it.
     let mut block = ManagerContext::<()>::from_raw(*context);
     let mut view = Descriptor::of_tensor_mut(tensor)?;
-    view.apply_view(change)?;
+    change(&mut view)?;
     let (data, byte_offset, rank) = (view.data, view.byte_offset, view.rank());
+    let dtype = view.dtype;
     let mut new = if rank <= block.capacity.max_axes() {
         view.dims
     } else {
@@ -328,7 +328,7 @@ pub(super) fn narrow_in_place(
     let places = unsafe { new.store_in_block(place, &mut block.capacity) };
     [head.shape, head.strides] = places;
     *context = block.to_raw();
-    head.ndim = ndim_from_rank(rank);
+    (head.ndim, head.dtype) = (ndim_from_rank(rank), dtype.into());
     (head.data, head.byte_offset) = (data.cast(), byte_offset);
     Ok(())
 }

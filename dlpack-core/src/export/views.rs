@@ -3,14 +3,14 @@
 use core::ops::Range;
 
 use crate::element::Plain;
-use crate::export::block::narrow_in_place;
+use crate::export::block::change_in_place;
 use crate::export::reexport::reexport_changed;
 use crate::export::root::allocation_of;
 use crate::layout::Dims;
 use crate::layout::views::LayoutView;
 use crate::loan::access::Access;
 use crate::tensor::view::check_alignment;
-use crate::{DLPack as _, DataType, Error, Managed, SharedBuffer};
+use crate::{DLPack as _, DataType, Descriptor, Error, Managed, SharedBuffer};
 
 /// Each view keeps the whole tensor alive, and inherits its access, device and stream. No memory is read or written, so the
 /// tensor may be on any device. Items that share a byte can be sliced only where a byte begins.
@@ -111,17 +111,25 @@ impl Managed {
         reinterpret_bytes(self, dtype.into(), &Dims::extents(shape)?)
     }
 
-    /// Applies a view operation: in place if this crate exported the tensor, otherwise in a re-export that keeps it.
     fn apply_view(
-        mut self,
+        self,
         change: impl FnOnce(&mut LayoutView) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        if !self.is_own_export() {
-            return reexport_changed(self, |described| described.apply_view(change), None);
-        }
-        narrow_in_place(&mut self, change)?;
-        Ok(self)
+        change_description(self, |described| described.apply_view(change))
     }
+}
+
+/// Applies a change to the description of a tensor: in place if this crate exported the tensor, otherwise in a re-export that keeps
+/// it. In place, any number of changes in a row leave one tensor to release, not a chain.
+fn change_description(
+    mut tensor: Managed,
+    change: impl FnOnce(&mut Descriptor<'_>) -> Result<(), Error>,
+) -> Result<Managed, Error> {
+    if !tensor.is_own_export() {
+        return reexport_changed(tensor, change, None);
+    }
+    change_in_place(&mut tensor, change)?;
+    Ok(tensor)
 }
 
 impl<T: Plain> SharedBuffer<T> {
@@ -190,9 +198,5 @@ pub fn reinterpret_bytes(
     dtype: DataType,
     shape: &[i64],
 ) -> Result<Managed, Error> {
-    reexport_changed(
-        tensor,
-        |described| described.reinterpret_items(dtype, shape),
-        None,
-    )
+    change_description(tensor, |described| described.reinterpret_items(dtype, shape))
 }
