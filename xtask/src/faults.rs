@@ -7,7 +7,7 @@
 //!   WORDS         what the driver of the campaigns understands, such as `--scale short` or `--play threads`
 
 use crate::prelude::*;
-use crate::pytest::{Run, build};
+use crate::pytest::{Run, STABLE_ABI, build};
 
 pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     let only: String = args.opt_value_from_str("--only")?.unwrap_or_default();
@@ -47,7 +47,7 @@ fn stable_abi(sh: &Shell) -> Result<()> {
     // A free-threaded Python has an ABI of its own.
     pythons.retain(|(name, _)| !name.ends_with('t'));
     let (_, oldest) = pythons.first().context("no Python is found")?;
-    let command = sh.line("cargo build --no-default-features --features pyo3/abi3-py310");
+    let command = cmd!(sh, "cargo build").args(STABLE_ABI);
     let module = &build(oldest, command, &target_dir().join("abi3"), "debug")?;
     let test = |python| Ok(Run::with_module(sh, python, module)?.pytest(sh).run()?);
     pythons.iter().try_for_each(|(_, python)| test(python))

@@ -8,6 +8,8 @@ use crate::prelude::*;
 const PACKAGE: &str = "dlpack-pytests";
 /// The minor versions of PyO3 before the newest, which every other step uses.
 const OLDER_PYO3: [&str; 2] = ["0.28", "0.29"];
+/// The words for cargo that build the module with the stable ABI. It lacks functions of CPython, so code takes other paths.
+pub(crate) const STABLE_ABI: [&str; 3] = ["--no-default-features", "--features", "pyo3/abi3-py310"];
 /// Succeeds in the free-threaded build of CPython 3.13, which PyO3 0.28 is the last to support.
 const IS_3_13T: &str = "import sys, sysconfig; \
     sys.exit(sys.version_info >= (3, 14) or not sysconfig.get_config_var('Py_GIL_DISABLED'))";
@@ -19,15 +21,28 @@ pub(crate) fn main(sh: &Shell, args: Arguments) -> Result<()> {
     Step::new(name, step).alone(sh, "pytest")
 }
 
-/// The steps for `test`: the tests with the newest PyO3 that dlpack-pyo3 accepts, and with each older one.
-pub(crate) fn steps() -> impl Iterator<Item = Step> {
+/// The steps for `test`: the tests with the newest PyO3 that dlpack-pyo3 accepts, and with each older one. The last of them also
+/// uses the stable ABI, since a run of its own would take minutes.
+pub(crate) fn steps() -> [Step; 3] {
     let newest = |sh: &Shell| Ok(Run::new(sh, &interpreter()?)?.pytest(sh).run()?);
-    let older = OLDER_PYO3.into_iter().map(|version| {
-        let run = move |sh: &Shell| Run::with_pyo3(sh, &interpreter()?, version);
-        let tests = move |sh: &Shell| Ok(run(sh)?.pytest(sh).run()?);
-        Step::new(format!("Python tests with PyO3 {version}"), tests)
-    });
-    core::iter::once(Step::new("Python tests", newest)).chain(older)
+    let older = |version, abi: &'static [&str]| {
+        move |sh: &Shell| {
+            let run = Run::with_pyo3(sh, &interpreter()?, version, abi)?;
+            Ok(run.pytest(sh).run()?)
+        }
+    };
+    let [oldest, other] = OLDER_PYO3;
+    [
+        Step::new("Python tests", newest),
+        Step::new(
+            format!("Python tests with PyO3 {oldest}"),
+            older(oldest, &[]),
+        ),
+        Step::new(
+            format!("Python tests with PyO3 {other} and the stable ABI"),
+            older(other, &STABLE_ABI),
+        ),
+    ]
 }
 
 /// One interpreter with its environment, the module built for it, and the driver that all of them use.
@@ -43,7 +58,7 @@ impl Run {
     /// Builds the module with the newest PyO3 that supports this interpreter.
     pub(crate) fn new(sh: &Shell, python: &Path) -> Result<Self> {
         if succeeds(sh.cmd(python).args(["-c", IS_3_13T])) {
-            return Self::with_pyo3(sh, python, OLDER_PYO3[0]);
+            return Self::with_pyo3(sh, python, OLDER_PYO3[0], &[]);
         }
         Self::with_module(sh, python, &module(sh, python)?)
     }
@@ -63,13 +78,13 @@ impl Run {
     }
 
     /// Cargo resolves a range to its newest version, so an older one needs another package with the same sources.
-    fn with_pyo3(sh: &Shell, python: &Path, version: &'static str) -> Result<Self> {
+    fn with_pyo3(sh: &Shell, python: &Path, version: &'static str, abi: &[&str]) -> Result<Self> {
         let folder = target_of(python).join(format!("pyo3-{version}"));
         let manifest = folder.join("Cargo.toml");
         let text = sh.read_file("dlpack-pyo3/pytests/older-pyo3.toml")?;
         let text = text.replace("{{root}}", &root().display().to_string());
         sh.write_file(&manifest, text.replace("{{version}}", version))?;
-        let command = cmd!(sh, "cargo build --manifest-path {manifest}");
+        let command = cmd!(sh, "cargo build --manifest-path {manifest} {abi...}");
         let module = build(python, command, &folder.join("target"), "debug")?;
         Ok(Self {
             older_pyo3: Some(version),
