@@ -1,5 +1,13 @@
 //! The axes that an element adds to the shape of its tensor.
 
+/// The message for sizes whose product or sum overflows.
+pub(crate) const TOO_MANY_ITEMS: &str = "the number of items in an element overflows";
+
+/// Multiplies two sizes. Unlike `*`, it also finds an overflow in a release build.
+const fn multiply_sizes(left: i64, right: i64) -> i64 {
+    left.checked_mul(right).expect(TOO_MANY_ITEMS)
+}
+
 /// The axes that an element adds after those of the tensor, with strides in items.
 ///
 /// A `[f32; 3]` adds one axis of size 3, an `f32` none.
@@ -41,11 +49,13 @@ impl Axes {
         while axis < inner.len {
             axes.extents[axis + 1] = inner.extents[axis];
             axes.strides[axis + 1] = inner.strides[axis];
-            items *= inner.extents[axis];
+            items = multiply_sizes(items, inner.extents[axis]);
             axis += 1;
         }
         axes.extents[0] = axis_size_to_i64(extent);
         axes.strides[0] = items;
+        // The number of all items must not overflow, either.
+        multiply_sizes(items, axes.extents[0]);
         axes.len = inner.len + 1;
         axes
     }
@@ -69,11 +79,12 @@ impl Axes {
     #[must_use]
     pub const fn of_fields(fields: &[Self]) -> Self {
         assert!(!fields.is_empty(), "an element has at least one field");
-        let mut items = 0;
+        let mut items = 0_usize;
         let (mut alike, mut row_major) = (true, true);
         let mut field = 0;
         while field < fields.len() {
-            items += fields[field].count_items();
+            let more = items.checked_add(fields[field].count_items());
+            items = more.expect(TOO_MANY_ITEMS);
             alike = alike && fields[field].has_same_axes(&fields[0]);
             row_major = row_major && fields[field].is_row_major();
             field += 1;
@@ -107,7 +118,7 @@ impl Axes {
         let mut items = 1;
         let mut axis = 0;
         while axis < self.len {
-            items *= self.extents[axis];
+            items = multiply_sizes(items, self.extents[axis]);
             axis += 1;
         }
         #[expect(
@@ -177,6 +188,20 @@ const fn axis_size_to_i64(extent: usize) -> i64 {
 mod tests {
     use super::*;
     use crate::element::Element;
+
+    /// The message is ours: without overflow checks, as in a release build, `*` and `+` would wrap.
+    #[test]
+    #[should_panic = "the number of items in an element overflows"]
+    fn the_product_of_sizes_does_not_overflow() {
+        let _ = Axes::of_array(7, Axes::of_array(0x6DB6_DB6D_B6DB_6DB7, Axes::NONE));
+    }
+
+    #[test]
+    #[should_panic = "the number of items in an element overflows"]
+    fn the_sum_of_sizes_does_not_overflow() {
+        let half = Axes::of_array(isize::MAX as usize, Axes::NONE);
+        let _ = Axes::of_fields(&[half, half, Axes::of_array(3, Axes::NONE)]);
+    }
 
     #[test]
     fn arrays_are_row_major() {

@@ -3,7 +3,7 @@
 use core::mem::size_of;
 
 use crate::DataType;
-use crate::element::{Axes, Element};
+use crate::element::{Axes, Element, axes::TOO_MANY_ITEMS};
 
 /// The memory layout of a record. `#[derive(Record)]` declares it.
 ///
@@ -139,8 +139,9 @@ impl FieldLayout {
     pub const fn new<F>(name: &'static str, offset: usize, of: FieldType) -> Self {
         let (size, FieldType { kind, axes }) = (size_of::<F>(), of);
         if let FieldKind::Record(record) = kind {
+            let bytes = record.size.checked_mul(axes.count_items());
             assert!(
-                record.size * axes.count_items() == size,
+                bytes.expect(TOO_MANY_ITEMS) == size,
                 "the layout of a nested record is that of another type"
             );
         }

@@ -4,7 +4,8 @@
 use core::{marker::PhantomData, mem::size_of};
 
 use crate::DataType;
-use crate::element::{Element, Plain, Source, axes::Axes, sealed};
+use crate::element::axes::{Axes, TOO_MANY_ITEMS};
+use crate::element::{Element, Plain, Source, sealed};
 
 /// A struct whose fields all consist of one scalar type. `#[derive(Element)]` implements it.
 ///
@@ -93,9 +94,12 @@ impl<T: Homogeneous> sealed::Element for T {}
 /// Checks at compile time that the scalars of `T` take all of its bytes.
 #[doc(hidden)]
 pub const fn no_padding<T: Homogeneous>() {
+    // Checked, since a product that overflows in a release build could be the right one by chance.
+    let items = <T as Homogeneous>::TRAILING.count_items();
+    let bits = items.checked_mul(T::Scalar::DTYPE.itemsize_bits());
+    let needed = size_of::<T>().checked_mul(8);
     assert!(
-        <T as Homogeneous>::TRAILING.count_items() * T::Scalar::DTYPE.itemsize_bits()
-            == size_of::<T>() * 8,
+        bits.expect(TOO_MANY_ITEMS) == needed.expect(TOO_MANY_ITEMS),
         "an element must not have padding: every byte belongs to one of its scalars"
     );
 }
@@ -308,6 +312,33 @@ mod tests {
                 hidden: 0,
             }
         }
+    }
+
+    /// Claims as many scalars as make a product of bits that wraps to that of one.
+    struct Wraps(u8);
+
+    impl Homogeneous for Wraps {
+        type Scalar = u8;
+        const TRAILING: Axes = Axes::of_array((1 << 61) + 1, Axes::NONE);
+
+        fn walk_fields<'a>(&'a self, walk: Walk<'a, u8>) -> Walk<'a, u8> {
+            walk.field(&self.0, describe_element_field::<Self, u8>())
+        }
+
+        fn walk_fields_mut<'a>(&'a mut self, walk: WalkMut<'a, u8>) -> WalkMut<'a, u8> {
+            walk.field(&mut self.0, describe_element_field::<Self, u8>())
+        }
+
+        fn build_from(source: &mut Source<'_, u8>) -> Self {
+            Self(source.next(describe_element_field::<Self, u8>()))
+        }
+    }
+
+    /// The message is ours: without overflow checks, as in a release build, `*` would wrap.
+    #[test]
+    #[should_panic = "the number of items in an element overflows"]
+    fn the_number_of_bits_does_not_wrap() {
+        no_padding::<Wraps>();
     }
 
     #[test]
