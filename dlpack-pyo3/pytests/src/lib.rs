@@ -100,7 +100,7 @@ mod dlpack_probe {
         wide_records,
     };
     #[pymodule_export]
-    use crate::results::{adopted_numpy, computed, inline, matrix, ramp, to_numpy};
+    use crate::results::{adopted_numpy, computed, inline, matrix, ramp, slotted, to_numpy};
     #[pymodule_export]
     use crate::rust_numpy::{evaluate, rust_ext};
     #[pymodule_export]

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use dlpack_pyo3::{DLPack, Imported, Managed, Numpy, SharedBuffer, Tensor};
+use dlpack_pyo3::{Buffer, DLPack, Imported, Loan, Managed, Numpy, SharedBuffer, Tensor};
 use ndarray::{Array2, ShapeBuilder, s};
 use pyo3::prelude::*;
 
@@ -47,6 +47,53 @@ pub(crate) fn to_numpy(tensor: Tensor) -> Numpy<Managed> {
 #[pyfunction]
 pub(crate) fn adopted_numpy(buffer: Imported<SharedBuffer<f64>>) -> Numpy<SharedBuffer<f64>> {
     Numpy(buffer.0)
+}
+
+/// A buffer that is more than its memory, such as a slot that its pool gets back.
+pub(crate) struct Slot {
+    memory: SharedBuffer<f64>,
+    _alive: Alive,
+}
+
+impl Buffer for Slot {
+    fn lend(&self) -> Loan<'_> {
+        self.memory.lend()
+    }
+}
+
+#[derive(DLPack)]
+pub(crate) struct Slotted {
+    #[dlpack(data)]
+    slot: Slot,
+}
+
+#[derive(DLPack)]
+pub(crate) enum SlotOrVec {
+    Slot {
+        #[dlpack(data)]
+        slot: Slot,
+    },
+    #[expect(dead_code, reason = "an enum has several variants")]
+    Vec {
+        #[dlpack(data)]
+        items: Vec<f64>,
+    },
+}
+
+/// Arrays over a struct and an enum that contain a slot.
+#[pyfunction]
+pub(crate) fn slotted() -> PyResult<(Numpy<Slotted>, Numpy<SlotOrVec>)> {
+    let slot = || -> PyResult<Slot> {
+        Ok(Slot {
+            memory: SharedBuffer::copied_from(&[1.0, 2.0])?,
+            _alive: Alive::new(),
+        })
+    };
+    let (one, other) = (slot()?, slot()?);
+    Ok((
+        Numpy(Slotted { slot: one }),
+        Numpy(SlotOrVec::Slot { slot: other }),
+    ))
 }
 
 /// Four numbers inline in the value, with more alignment than Python's allocator guarantees.

@@ -19,7 +19,7 @@ pub(crate) use refused::{fractional_strides, unsupported_dtype};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{fmt::Display, mem::transmute, ptr::NonNull};
 
-use dlpack_core::binding::{device_of, export_unordered, is_plain, share_allocation, text, view};
+use dlpack_core::binding::{self, Shared, device_of, export_unordered, is_plain, text, view};
 use dlpack_core::{DLPack, DataType, Descriptor, Device, Managed, TensorRef, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyModule, PyType};
@@ -269,20 +269,19 @@ pub(crate) fn array_over_value<T: DLPack + 'static>(
     py: Python<'_>,
     value: T,
 ) -> PyResult<Bound<'_, PyAny>> {
+    let mut shared = Shared::default();
+    let by_address = binding::share(&value, None, &mut shared);
+    debug_assert!(by_address.is_none(), "`by_address` is not set");
+    if let Some(tensor) = shared.outcome {
+        // An import of the array finds the allocation behind it, so that no chain of arrays is built.
+        return array_over_tensor(py, tensor.or_fetch(py)?);
+    }
     let object = ValueObject::new(py, value).or_fetch(py)?;
     // SAFETY: the object is kept until the last use of the description, which borrows the value.
     let described = unsafe { object.value_mut() }.describe_mut();
     // Used where it is: a description is large, and each move of it copies it.
     match &described {
         Ok(plain) if is_plain(plain) && plain.device() == Device::CPU => {
-            if const { T::EXTRAS.share.is_some() } {
-                // An import of the array finds the allocation behind it, so that no chain of arrays is built.
-                if let Some(allocation) = share_allocation(plain) {
-                    // SAFETY: the handle keeps the allocation, which contains every item of the tensor.
-                    let array = unsafe { array_over_memory(py, plain, || allocation) };
-                    return array.expect("the description is plain").or_fetch(py);
-                }
-            }
             let array = new_array(py, import_api(py)?, &view(plain)).or_fetch(py)?;
             return set_base(array, object.into_any()).or_fetch(py);
         }
