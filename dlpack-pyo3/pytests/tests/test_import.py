@@ -566,7 +566,7 @@ def test_a_retry_that_fails_keeps_its_own_context():
     assert last.__context__ is cause and cause.__context__ is None and reason.__context__ is last
 
 
-@pytest.mark.parametrize("links", [1, 50, 99, 100, 150])
+@pytest.mark.parametrize("links", [1, 5, 9, 10, 150])
 def test_long_chains_of_contexts(links):
     """Nothing is lost, no cycle is made, and nothing is linked to a chain of more contexts than are followed."""
 
@@ -580,7 +580,7 @@ def test_long_chains_of_contexts(links):
     link(last, cause)
     with pytest.raises(RuntimeError):
         p.Tensor.from_dlpack(Raises(reason, last))
-    assert cause.__context__ is (reason if links < 100 else None) and reason.__context__ is None
+    assert cause.__context__ is (reason if links < 10 else None) and reason.__context__ is None
     last.__context__ = None
     link(reason, last)
     with pytest.raises(RuntimeError):

@@ -213,6 +213,17 @@ def test_the_error_of_a_producer_is_the_cause_of_that_of_a_conversion():
     assert isinstance(reason, KeyError) and reason.__cause__ is error
     assert not raised.value.__suppress_context__
 
+    class HidesContext(Raising):
+        def __array__(self, dtype=None, copy=None):
+            try:
+                raise KeyError("m")
+            except KeyError:
+                raise ValueError("no unit") from None
+
+    with pytest.raises(ValueError, match="no unit") as raised:
+        v.converted(HidesContext(error))
+    assert raised.value.__cause__ is error, "a traceback does not show what precedes the KeyError"
+
     class Same(Raising):
         def __array__(self, dtype=None, copy=None):
             raise error

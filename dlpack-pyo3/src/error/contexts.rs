@@ -2,7 +2,7 @@
 
 use core::iter::successors;
 
-use pyo3::types::PyString;
+use pyo3::types::{PyBool, PyString};
 use pyo3::{intern, prelude::*};
 
 use crate::error::discard_error;
@@ -27,16 +27,24 @@ fn append_to_chain<'py>(error: &Bound<'py, PyAny>, first: PyErr, link: &Bound<'p
         // A link to a chain that contains this end would make a cycle.
         end_of_chain(&first).is_some() && !walk_chain(&first).any(|one| one.is(end))
     });
-    if let Some(Err(error)) = end.map(|end| end.setattr(link, &first)) {
+    let Some(end) = end else { return };
+    // After `raise .. from None` a traceback shows no context.
+    let link = if hides_context(&end) {
+        intern!(py, "__cause__")
+    } else {
+        link
+    };
+    if let Err(error) = end.setattr(link, &first) {
         discard_error(py, error);
     }
 }
 
-/// An exception and those before it, at most so many: Python code can make a cycle of them.
+/// An exception and those before it, at most so many: Python code can make a cycle of them, or raise one exception again and again,
+/// which would then collect a link each time.
 fn walk_chain<'py>(
     error: &Bound<'py, PyAny>,
 ) -> impl Iterator<Item = Bound<'py, PyAny>> + use<'py> {
-    const MOST: usize = 100;
+    const MOST: usize = 10;
 
     successors(Some(error.clone()), find_previous).take(MOST)
 }
@@ -46,13 +54,34 @@ fn end_of_chain<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     walk_chain(error).find(|one| find_previous(one).is_none())
 }
 
-/// The cause of an exception, or else its context.
+/// The exception that a traceback shows before this one: its cause, or else its context.
 fn find_previous<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = error.py();
-    let find = |link| {
-        let found = error.getattr(link);
-        let found = found.map_err(|failed| discard_error(py, failed)).ok();
-        found.filter(|found| !found.is_none())
-    };
-    find(intern!(py, "__cause__")).or_else(|| find(intern!(py, "__context__")))
+    let cause = || attribute_of(error, intern!(py, "__cause__"));
+    let context = || attribute_of(error, intern!(py, "__context__"));
+    cause().or_else(|| {
+        if hides_context(error) {
+            None
+        } else {
+            context()
+        }
+    })
+}
+
+/// Whether a traceback leaves out the context of an exception.
+fn hides_context(error: &Bound<'_, PyAny>) -> bool {
+    let hides = attribute_of(error, intern!(error.py(), "__suppress_context__"));
+    hides.is_some_and(|hides| hides.is(&*PyBool::new(error.py(), true)))
+}
+
+/// An attribute of an exception; `None` if it is `None`, or its lookup fails.
+fn attribute_of<'py>(
+    error: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> Option<Bound<'py, PyAny>> {
+    let found = error.getattr(name);
+    let found = found
+        .map_err(|failed| discard_error(error.py(), failed))
+        .ok();
+    found.filter(|found| !found.is_none())
 }
