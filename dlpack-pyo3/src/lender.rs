@@ -14,7 +14,7 @@
 mod records;
 mod wrapper;
 
-pub(crate) use wrapper::behind_wrapper;
+pub(crate) use wrapper::Wrapper;
 
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::panic::AssertUnwindSafe;

@@ -9,6 +9,7 @@ import functools
 import gc
 import pickle
 import sys
+import weakref
 
 import capi
 import dlpack_probe as p
@@ -101,19 +102,9 @@ ARRAYS = {
     "a memoryview of an array": lambda numpy, state: memoryview(numpy.asarray(state)),
     "a pickle buffer of an array": lambda numpy, state: pickle.PickleBuffer(numpy.asarray(state)),
     "a pickled array": array_in_pickle,
-    "an array of a derived class": lambda numpy, state: numpy.asarray(state).view(derived(numpy)),
-    "an import of a derived class": lambda numpy, state: numpy.from_dlpack(state).view(derived(numpy)),
     "a window": lambda numpy, state: numpy.lib.stride_tricks.sliding_window_view(numpy.asarray(state), 3, writeable=True)[0],
     "strided": lambda numpy, state: numpy.lib.stride_tricks.as_strided(numpy.asarray(state)),
 }
-
-
-@functools.cache
-def derived(numpy):
-    class Derived(numpy.ndarray):
-        pass
-
-    return Derived
 
 
 @pytest.mark.parametrize("way", ARRAYS)
@@ -133,6 +124,89 @@ def test_a_field_that_is_set_to_an_array_over_itself(way, numpy):
     assert few(blocks), blocks
     assert p.alive() == alive and settings.state.data_ptr == address
     assert not settings.state.readonly
+
+
+def array_with_del(numpy, part, end):
+    class Lease(numpy.ndarray):
+        def __del__(self):
+            end()
+
+    return part.view(Lease)
+
+
+def watched(part, end):
+    weakref.finalize(part, end)
+    return part
+
+
+class Slot:
+    """Lends a part, and is told when the last user has released it."""
+
+    def __init__(self, part, end):
+        self.part, self.end = part, end
+
+    def __buffer__(self, flags):
+        return memoryview(self.part)
+
+    def __release_buffer__(self, view):
+        view.release()
+        self.end()
+
+
+class Based:
+    def __init__(self, base, end):
+        self.__array_interface__, self.base = base.__array_interface__, base
+        weakref.finalize(self, end)
+
+
+LEASES = {
+    "an array of a derived class": array_with_del,
+    "a memoryview of it": lambda numpy, part, end: memoryview(array_with_del(numpy, part, end))[:],
+    "a memoryview of an array with a weak reference": lambda numpy, part, end: memoryview(watched(part, end)),
+    "an object with a base": lambda numpy, part, end: numpy.asarray(Based(part, end)),
+}
+if sys.version_info >= (3, 12):
+    LEASES |= {
+        "a buffer": lambda numpy, part, end: Slot(part, end),
+        "a memoryview of a buffer": lambda numpy, part, end: memoryview(Slot(part, end)),
+        "an array over a buffer": lambda numpy, part, end: numpy.frombuffer(Slot(part, end)),
+    }
+
+
+@pytest.mark.parametrize("way", LEASES)
+@pytest.mark.parametrize("use", ["take", "set"])
+def test_a_lease_lasts_as_long_as_its_user(way, use, numpy):
+    """An object that code watches, or that has code for its end, is kept until the import ends, also over memory of ours."""
+    ended, settings = [], filled(8)
+    user = filled(1)
+
+    def import_part(lease):
+        if use == "take":
+            return p.take(lease)
+        user.state = lease
+        return user.state
+
+    lease = LEASES[way](numpy, numpy.asarray(settings.state)[2:5], lambda: ended.append(1))
+    imported = import_part(lease)
+    del lease
+    gc.collect()
+    assert not ended and imported.tolist() == [3.0, 4.0, 5.0]
+    del imported
+    user.state = array.array("d", [0.0])
+    gc.collect()
+    assert ended
+
+
+def test_a_value_lasts_as_long_as_its_array(numpy):
+    """Also a value whose memory is shared: its end may have an effect."""
+    alive = p.alive()
+    arrays = p.slotted()
+    gc.collect()
+    assert p.alive() == alive + 2
+    assert [array.tolist() for array in arrays] == [[1.0, 2.0]] * 2
+    del arrays
+    gc.collect()
+    assert p.alive() == alive
 
 
 @pytest.mark.parametrize("links", [20_000])

@@ -32,7 +32,7 @@ use crate::capi::{class_attribute, has_buffer};
 use crate::error::{OrRaise, Raised, none_if_concerns_object};
 use crate::import::root::keep_by_root;
 use crate::keepalive::{ArrayKeepalive, BasedArray, attached::may_keep_objects};
-use crate::lender;
+use crate::lender::Wrapper;
 use crate::library::numpy::{
     OWNS_DATA, TYPES, WRITABLE, is_array_or_derived, is_exact_array, is_scalar, known_api,
 };
@@ -296,9 +296,9 @@ fn keepalive_of_foreign_base(
     let mut based = BasedArray::new(array, &base)?;
     if based[0].exporter(py).is_none() {
         // NumPy keeps the wrapper and not the memoryview in it, which has the buffer.
-        let inside = none_if_concerns_object(py, lender::behind_wrapper(&base)).or_raise(py)?;
-        if let Some(view) = inside {
-            base = view;
+        let inside = none_if_concerns_object(py, Wrapper::of(&base)).or_raise(py)?;
+        if let Some(wrapper) = inside {
+            base = wrapper.view;
             based = BasedArray::new(array, &base)?;
         }
     }
@@ -345,8 +345,8 @@ pub(super) fn array_behind<'py>(
         } else if found.is(object) {
             None
         } else {
-            let given = none_if_concerns_object(py, lender::behind_wrapper(&found));
-            given.or_raise(py)?
+            let given = none_if_concerns_object(py, Wrapper::of(&found)).or_raise(py)?;
+            given.map(|wrapper| wrapper.view)
         };
         let Some(next) = next else { break };
         found = next;

@@ -1,5 +1,5 @@
-//! Finds our memory behind an imported array or buffer, so that the import keeps that memory and not the objects in between. Otherwise
-//! `obj.state = np.asarray(obj.state)` would lengthen a chain of objects:
+//! Finds our memory behind an imported array or buffer, so that the import keeps that memory and not the objects in between, which have
+//! no other use. Otherwise `obj.state = np.asarray(obj.state)` would lengthen a chain of objects:
 //!
 //! ```text
 //! ndarray ── base ──▶ memoryview ──▶ lender ──▶ tensor ──▶ allocation
@@ -15,13 +15,13 @@ use dlpack_core::binding::{
 };
 use dlpack_core::{DLPack as _, Managed};
 use pyo3::types::{PyCapsule, PyMemoryView};
-use pyo3::{intern, prelude::*};
+use pyo3::{ffi, intern, prelude::*, sync::PyOnceLock};
 
-use crate::capi::has_buffer;
+use crate::capi::{class_attribute, has_buffer};
 use crate::error::none_if_concerns_object;
 use crate::import::numpy::is_bytes;
-use crate::lender::{behind_wrapper, tensor_of_lender};
-use crate::library::numpy::{is_array_or_derived, value_of};
+use crate::lender::{Wrapper, tensor_of_lender};
+use crate::library::numpy::{find_if_imported, is_exact_array, value_of};
 
 /// The name that NumPy gives the capsule with an imported tensor of DLPack 1.0 and later, which it keeps as the base of an array.
 const IMPORTED: &CStr = c"numpy_dltensor_versioned";
@@ -37,13 +37,17 @@ pub(super) fn keep_by_root(tensor: Managed, object: &Bound<'_, PyAny>) -> PyResu
     }
 }
 
-/// [`keep_by_root`], if the object is an array of NumPy or of a class that derives from it.
+/// [`keep_by_root`], if the object is an array of exactly NumPy's class.
 #[inline]
 pub(super) fn keep_by_root_of_array(
     tensor: Managed,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Managed> {
-    if AllocationHandle::may_exist() && is_array_or_derived(object) {
+    let is_array = || {
+        find_if_imported(object.py());
+        is_exact_array(object)
+    };
+    if AllocationHandle::may_exist() && is_array() {
         find_and_keep_root(tensor, object)
     } else {
         Ok(tensor)
@@ -97,29 +101,72 @@ fn allocation_in_capsule(capsule: &Bound<'_, PyCapsule>) -> Option<AllocationHan
     unsafe { allocation_of_export(tensor.cast()) }
 }
 
-/// The object that provides the memory of another one; `None` if there is none.
+/// The object that provides the memory of another one; `None` if there is none, or if the import has to keep the object itself.
+///
+/// Only objects that end without an effect are looked behind: no class in Python could define `__del__` or `__release_buffer__`, and
+/// no weak reference to an array is told of its end. Any other object may be a lease of a part of the memory, which ends with it.
 fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    if is_array_or_derived(object) {
+    find_if_imported(py);
+    if is_exact_array(object) {
         let base = object.getattr(intern!(py, "base"))?;
-        return Ok((!base.is_none()).then_some(base));
+        return Ok((!base.is_none() && !has_weak_references(object)?).then_some(base));
     }
-    if let Ok(view) = object.cast_exact::<PyMemoryView>() {
-        return view.getattr(intern!(py, "obj")).map(Some);
+    if object.is_exact_instance_of::<PyMemoryView>() {
+        return object.getattr(intern!(py, "obj")).map(Some);
     }
     if is_bytes(object) {
         return Ok(None);
     }
-    if !has_buffer(object) {
-        if let Some(view) = behind_wrapper(object)? {
-            return Ok(Some(view));
-        }
-        // The object that `sliding_window_view` and `as_strided` put between two arrays has an attribute `base`.
-        let base = object.getattr_opt(intern!(py, "base"))?;
-        return Ok(base.filter(is_array_or_derived));
+    if has_buffer(object) {
+        return view_of_passed_on_buffer(object);
     }
-    // Classes of ours, a `PickleBuffer` and a method `__buffer__` pass on the buffer of another object.
+    if let Some(wrapper) = Wrapper::of(object)? {
+        let passes_on = wrapper.object.as_ref().is_some_and(has_buffer_in_c);
+        return Ok(passes_on.then_some(wrapper.view));
+    }
+    if is_dummy_array(object)? {
+        return object.getattr(intern!(py, "base")).map(Some);
+    }
+    Ok(None)
+}
+
+/// A view of an object that passes on the buffer of another one: a `PickleBuffer`, or an object of our classes.
+fn view_of_passed_on_buffer<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !has_buffer_in_c(object) {
+        return Ok(None);
+    }
     let view = PyMemoryView::from(object)?;
-    let exporter = view.getattr(intern!(py, "obj"))?;
+    let exporter = view.getattr(intern!(object.py(), "obj"))?;
     Ok((!exporter.is(object)).then(|| view.into_any()))
+}
+
+/// Whether the buffer of an object comes from a slot or a C function, not from a method in Python.
+fn has_buffer_in_c(object: &Bound<'_, PyAny>) -> bool {
+    let defined = class_attribute(&object.get_type(), intern!(object.py(), "__buffer__"));
+    // Before Python 3.12 there is no such attribute.
+    defined.is_none_or(|method| {
+        let class = method.get_type_ptr();
+        let in_c = [
+            &raw mut ffi::PyMethodDescr_Type,
+            &raw mut ffi::PyWrapperDescr_Type,
+        ];
+        in_c.contains(&class)
+    })
+}
+
+/// Whether an object is the one that `sliding_window_view` and `as_strided` put between two arrays.
+fn is_dummy_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let class = object.get_type();
+    Ok(class.name()? == "DummyArray" && class.module()?.to_str()?.starts_with("numpy."))
+}
+
+/// Whether code has weak references to an object, such as those of `weakref.finalize`.
+fn has_weak_references(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    static COUNT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+    let count = COUNT.import(object.py(), "_weakref", "getweakrefcount")?;
+    Ok(count.call1((object,))?.extract::<usize>()? > 0)
 }
