@@ -185,6 +185,27 @@ fn trailing_axes() {
     assert_eq!(four.deleted.times(), 1);
 }
 
+/// ERR-11: of a tensor with one axis the error names its size, of others the number of elements.
+#[test]
+fn arrays_of_another_length_are_refused() {
+    let refused = |tensor: Managed| <[u8; 3]>::from_dlpack(tensor).unwrap_err();
+    let error = refused(vec![1_u8, 2].into_dlpack().unwrap());
+    assert!(
+        matches!(
+            error,
+            Error::Extent {
+                axis: 0,
+                found: 2,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = refused(vec![[1_u8, 2], [3, 4]].into_dlpack().unwrap());
+    let (found, needed) = (4, 3);
+    assert_eq!(error, Error::Count { found, needed });
+}
+
 /// DTY-08, LAY-19, CAP-21: a tensor of another type, rank or size is refused with the found and the needed value, and released
 /// once; faults 4.
 #[test]

@@ -198,5 +198,7 @@ pub fn reinterpret_bytes(
     dtype: DataType,
     shape: &[i64],
 ) -> Result<Managed, Error> {
-    change_description(tensor, |described| described.reinterpret_items(dtype, shape))
+    change_description(tensor, |described| {
+        described.reinterpret_items(dtype, shape)
+    })
 }

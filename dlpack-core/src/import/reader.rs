@@ -264,9 +264,17 @@ impl Import {
 
     /// Checks that the tensor has this number of elements.
     pub(super) fn check_count<T: Element>(&self, needed: usize) -> Result<(), Error> {
-        let items = extent::count_items(self.tensor.view().shape()).unwrap_or(i64::MAX);
-        let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        check_axis_size(0, counted(count_elements::<T>(items)), counted(needed))
+        let view = self.tensor.view();
+        let items = extent::count_items(view.shape()).unwrap_or(i64::MAX);
+        let found = count_elements::<T>(items);
+        if found == needed {
+            return Ok(());
+        }
+        if view.shape().len() == 1 + T::TRAILING.len() {
+            let counted = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+            return check_axis_size(0, counted(found), counted(needed));
+        }
+        Err(Error::Count { found, needed })
     }
 
     /// Copies the elements in the memory order of the struct.

@@ -55,7 +55,7 @@ use crate::{Element, element::AnyBits};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot back a DLPack tensor",
     label = "`{Self}` does not lend its elements",
-    note = "use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`, name a slice on the struct (`#[dlpack(data = &self.field[..])]`), or implement `Buffer`; a struct of your own becomes a tensor with `#[derive(DLPack)]`",
+    note = "use `Vec<T>`, `Box<[T]>` or `Arc<[T]>`, name a slice on the struct (`#[dlpack(data = &self.field[..])]`), or implement `Buffer`; a struct of your own becomes a tensor with `#[derive(DLPack)]`, and is exported from inside an `Arc` with `#[dlpack(via = self.field.to_dlpack()?)]`",
     note = "a container of `ndarray`, `nalgebra`, `image` or `cudarc` needs the feature of that name, and the version of the crate that is re-exported, such as `dlpack_core::ndarray`",
     note = "behind a lock or a cell (`Mutex<Vec<T>>`, `RefCell<Vec<T>>`) elements can move while they are read: use `SharedBuffer<T>`, or export a copy with `#[dlpack(via = ..)]`"
 )]

@@ -248,10 +248,26 @@ impl<'a> TensorRef<'a> {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     ///
+    /// It visits scalars. A [`View`](crate::array::View) also iterates over arrays, and over groups of items that share bytes:
+    ///
+    /// ```compile_fail,E0080
+    /// use dlpack_core::DLPack;
+    ///
+    /// let managed = vec![[1_u8, 2]].into_dlpack()?;
+    /// managed.view().iter::<[u8; 2]>()?;
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The errors of [`TensorRef::to_vec`].
     pub fn iter<S: Plain>(&self) -> Result<Items<'a, S>, Error> {
+        const {
+            assert!(
+                S::TRAILING.len() == 0,
+                "`TensorRef::iter` visits scalars; read arrays such as `[f32; 3]`, and groups of small floats, with a `View` or `to_vec`"
+            );
+        }
         self.check_scalar::<S>()?;
         self.check_contents::<S>()?;
         Ok(self.iter_items())
@@ -395,7 +411,7 @@ impl<'a> TensorRef<'a> {
     }
 
     fn check_scalar<S: Element>(&self) -> Result<(), Error> {
-        if S::DTYPE != self.dtype || S::TRAILING.len() != 0 {
+        if S::DTYPE != self.dtype {
             return Err(Error::WrongDataType {
                 found: self.dtype,
                 needed: S::DTYPE,
