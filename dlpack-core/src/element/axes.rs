@@ -118,7 +118,8 @@ impl Axes {
         let mut items = 1;
         let mut axis = 0;
         while axis < self.len {
-            items = multiply_sizes(items, self.extents[axis]);
+            // `of_array` found that the product does not overflow. Exports would check it again.
+            items *= self.extents[axis];
             axis += 1;
         }
         #[expect(

@@ -57,8 +57,8 @@ fn end_of_chain<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 /// The exception that a traceback shows before this one: its cause, or else its context.
 fn find_previous<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let py = error.py();
-    let cause = || attribute_of(error, intern!(py, "__cause__"));
-    let context = || attribute_of(error, intern!(py, "__context__"));
+    let cause = || read_attribute(error, intern!(py, "__cause__"));
+    let context = || read_attribute(error, intern!(py, "__context__"));
     cause().or_else(|| {
         if hides_context(error) {
             None
@@ -70,12 +70,12 @@ fn find_previous<'py>(error: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 
 /// Whether a traceback leaves out the context of an exception.
 fn hides_context(error: &Bound<'_, PyAny>) -> bool {
-    let hides = attribute_of(error, intern!(error.py(), "__suppress_context__"));
+    let hides = read_attribute(error, intern!(error.py(), "__suppress_context__"));
     hides.is_some_and(|hides| hides.is(&*PyBool::new(error.py(), true)))
 }
 
 /// An attribute of an exception; `None` if it is `None`, or its lookup fails.
-fn attribute_of<'py>(
+fn read_attribute<'py>(
     error: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
 ) -> Option<Bound<'py, PyAny>> {
