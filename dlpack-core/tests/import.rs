@@ -314,6 +314,9 @@ fn repeated_elements_need_a_shape() {
         matches!(repeated, Err(Error::NotContiguous { .. })),
         "{repeated:?}"
     );
+    let (_memory, foreign) = numbers(&[0]);
+    let empty = Series::from_dlpack(import(&foreign.strides(&[0]))).unwrap();
+    assert_eq!(empty.into_dlpack().unwrap().view().shape(), [0]);
     // The only axis is that of the elements, also for an enum that looks for a variant.
     let (_matrix, foreign) = numbers(&[2, 3]);
     let matrix = Series::from_dlpack(import(&foreign));
