@@ -126,50 +126,62 @@ def test_a_field_that_is_set_to_an_array_over_itself(way, numpy):
     assert not settings.state.readonly
 
 
-def array_with_del(numpy, part, end):
+class Users:
+    """The number of users of a lease."""
+
+    def __init__(self):
+        self.number = 1
+
+    def end(self):
+        self.number -= 1
+
+
+def array_with_del(numpy, part, users):
     class Lease(numpy.ndarray):
         def __del__(self):
-            end()
+            users.end()
 
     return part.view(Lease)
 
 
-def watched(part, end):
-    weakref.finalize(part, end)
+def watched(part, users):
+    weakref.finalize(part, users.end)
     return part
 
 
 class Slot:
-    """Lends a part, and is told when the last user has released it."""
+    """Lends a part, and is told when a user has released it."""
 
-    def __init__(self, part, end):
-        self.part, self.end = part, end
+    def __init__(self, part, users):
+        self.part, self.users = part, users
+        users.number = 0
 
     def __buffer__(self, flags):
+        self.users.number += 1
         return memoryview(self.part)
 
     def __release_buffer__(self, view):
         view.release()
-        self.end()
+        self.users.end()
 
 
 class Based:
-    def __init__(self, base, end):
+    def __init__(self, base, users):
         self.__array_interface__, self.base = base.__array_interface__, base
-        weakref.finalize(self, end)
+        weakref.finalize(self, users.end)
 
 
 LEASES = {
     "an array of a derived class": array_with_del,
-    "a memoryview of it": lambda numpy, part, end: memoryview(array_with_del(numpy, part, end))[:],
-    "a memoryview of an array with a weak reference": lambda numpy, part, end: memoryview(watched(part, end)),
-    "an object with a base": lambda numpy, part, end: numpy.asarray(Based(part, end)),
+    "a memoryview of it": lambda numpy, part, users: memoryview(array_with_del(numpy, part, users))[:],
+    "a memoryview of an array with a weak reference": lambda numpy, part, users: memoryview(watched(part, users)),
+    "an object with a base": lambda numpy, part, users: numpy.asarray(Based(part, users)),
 }
 if sys.version_info >= (3, 12):
     LEASES |= {
-        "a buffer": lambda numpy, part, end: Slot(part, end),
-        "a memoryview of a buffer": lambda numpy, part, end: memoryview(Slot(part, end)),
-        "an array over a buffer": lambda numpy, part, end: numpy.frombuffer(Slot(part, end)),
+        "a buffer": lambda numpy, part, users: Slot(part, users),
+        "a memoryview of a buffer": lambda numpy, part, users: memoryview(Slot(part, users)),
+        "an array over a buffer": lambda numpy, part, users: numpy.frombuffer(Slot(part, users)),
     }
 
 
@@ -177,24 +189,21 @@ if sys.version_info >= (3, 12):
 @pytest.mark.parametrize("use", ["take", "set"])
 def test_a_lease_lasts_as_long_as_its_user(way, use, numpy):
     """An object that code watches, or that has code for its end, is kept until the import ends, also over memory of ours."""
-    ended, settings = [], filled(8)
+    users, settings = Users(), filled(8)
     user = filled(1)
-
-    def import_part(lease):
-        if use == "take":
-            return p.take(lease)
+    lease = LEASES[way](numpy, numpy.asarray(settings.state)[2:5], users)
+    if use == "take":
+        imported = p.take(lease)
+    else:
         user.state = lease
-        return user.state
-
-    lease = LEASES[way](numpy, numpy.asarray(settings.state)[2:5], lambda: ended.append(1))
-    imported = import_part(lease)
+        imported = user.state
     del lease
     gc.collect()
-    assert not ended and imported.tolist() == [3.0, 4.0, 5.0]
+    assert users.number == 1 and imported.tolist() == [3.0, 4.0, 5.0]
     del imported
     user.state = array.array("d", [0.0])
     gc.collect()
-    assert ended
+    assert users.number == 0
 
 
 def test_a_value_lasts_as_long_as_its_array(numpy):

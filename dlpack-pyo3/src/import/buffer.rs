@@ -38,16 +38,13 @@ struct BufferOwner {
 }
 
 impl BufferOwner {
-    /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`. Returns the object
-    /// that has the memory, unless it is the given one, or an array that owns its memory.
-    fn request_buffer<'py>(
-        &mut self,
-        object: &Bound<'py, PyAny>,
-    ) -> Result<Option<Bound<'py, PyAny>>, Raised> {
+    /// Requests the buffer of an object. It may be that of an array, passed on by a `memoryview` or a `PickleBuffer`. Returns whether the
+    /// memory may be that of another object.
+    fn request_buffer(&mut self, object: &Bound<'_, PyAny>) -> Result<bool, Raised> {
         self.buffer.fill_from(object)?;
         let Some(array) = self.find_array(object)? else {
             let exporter = self.buffer.exporter(object.py());
-            return Ok(exporter.filter(|exporter| {
+            return Ok(exporter.is_some_and(|exporter| {
                 !exporter.is(object) || exporter.is_exact_instance_of::<PyMemoryView>()
             }));
         };
@@ -56,7 +53,7 @@ impl BufferOwner {
         self.array = Some(keepalive);
         if object.is_exact_instance_of::<PyMemoryView>() {
             // It passes on a buffer that it has held since it was made.
-            return Ok(is_based.then_some(array));
+            return Ok(is_based);
         }
         // The array may have got other memory before it was kept.
         self.buffer = BufferKeepalive::new();
@@ -65,7 +62,7 @@ impl BufferOwner {
         if let Some(again) = self.find_array(object)?.filter(|again| !again.is(&array)) {
             self.array = Some(keepalive_of_array(&again)?);
         }
-        Ok(is_based.then_some(array))
+        Ok(is_based)
     }
 
     /// The array behind the buffer of an object.
@@ -84,7 +81,7 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
     }
     let py = object.py();
     let failed = |error| raise_core_error(py, &error);
-    let mut behind = None;
+    let mut may_have_root = false;
     let owner = BufferOwner {
         buffer: BufferKeepalive::new(),
         array: None,
@@ -95,16 +92,17 @@ fn import_buffer(object: &Bound<'_, PyAny>, may_be_bytes: bool) -> PyResult<Opti
         keep_strided(
             owner,
             |owner| {
-                behind = owner.request_buffer(object)?;
+                may_have_root = owner.request_buffer(object)?;
                 describe_buffer(py, owner.buffer.view(), may_be_bytes)
             },
             failed,
         )
     };
     let tensor = tensor.or_fetch(py)?;
-    Ok(Some(match behind {
-        Some(behind) => keep_by_root(tensor, &behind)?,
-        None => tensor,
+    Ok(Some(if may_have_root {
+        keep_by_root(tensor, object)?
+    } else {
+        tensor
     }))
 }
 

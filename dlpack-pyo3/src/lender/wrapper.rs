@@ -23,9 +23,11 @@ impl<'py> Wrapper<'py> {
         }
         let collector = py.import(intern!(py, "gc"))?;
         let seen = collector.call_method1(intern!(py, "get_referents"), (exporter,))?;
+        let seen = seen.cast::<PyList>()?;
         let is_view = Bound::is_exact_instance_of::<PyMemoryView>;
-        let (views, others): (Vec<_>, Vec<_>) = seen.cast::<PyList>()?.iter().partition(is_view);
-        let object = others.into_iter().next();
-        Ok(views.into_iter().next().map(|view| Self { view, object }))
+        // Not collected into a list, since an allocation in Rust may fail.
+        let view = seen.iter().find(is_view);
+        let object = seen.iter().find(|it| !is_view(it));
+        Ok(view.map(|view| Self { view, object }))
     }
 }
