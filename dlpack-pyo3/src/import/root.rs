@@ -105,6 +105,7 @@ fn allocation_in_capsule(capsule: &Bound<'_, PyCapsule>) -> Option<AllocationHan
 ///
 /// Only objects that end without an effect are looked behind: no class in Python could define `__del__` or `__release_buffer__`, and
 /// no weak reference to an array is told of its end. Any other object may be a lease of a part of the memory, which ends with it.
+/// Objects of our classes are looked behind, too: an export of one keeps the same allocation, without the object.
 fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
     find_if_imported(py);
