@@ -452,7 +452,7 @@ fn bytes_are_cast_to_a_data_type_of_run_time() {
 /// the stack.
 #[test]
 fn casts_build_no_chain() {
-    let mut tensor = vec![7_u8; 12].into_dlpack().unwrap();
+    let mut tensor = vec![7_u32; 3].into_dlpack().unwrap();
     let data = tensor.view().as_ptr();
     for _ in 0..if cfg!(miri) { 20 } else { 100_000 } {
         let floats = tensor.cast(DataType::F32, &[3]).unwrap();
@@ -460,5 +460,6 @@ fn casts_build_no_chain() {
         tensor = floats.cast(DataType::U8, &[2, 6]).unwrap();
     }
     assert_eq!(tensor.view().as_ptr(), data);
-    assert_eq!(tensor.try_into_vec::<u8>().unwrap(), [7; 12]);
+    let tensor = tensor.cast(DataType::U32, &[3]).unwrap();
+    assert_eq!(tensor.try_into_vec::<u32>().unwrap(), [7; 3]);
 }
