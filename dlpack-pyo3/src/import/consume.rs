@@ -68,10 +68,6 @@ fn share_unless_exclusive(tensor: Managed, copied_by: CopySource<'_, '_>) -> Man
 ///   the same class, which runs no Python code on creation, has no weak references, and is not tracked by the garbage
 ///   collector.
 fn is_exclusive(tensor: &Managed, copied_by: CopySource<'_, '_>) -> bool {
-    let is_array = |producer: &Bound<'_, PyAny>| {
-        numpy::find_if_imported(producer.py());
-        numpy::is_exact_array(producer)
-    };
-    let by_numpy = || copied_by.is_some_and(is_array) && tensor.view().is_copied();
+    let by_numpy = || copied_by.is_some_and(numpy::is_plain_array) && tensor.view().is_copied();
     is_own_copy(tensor) || by_numpy()
 }

@@ -21,7 +21,7 @@ use crate::capi::{class_attribute, has_buffer};
 use crate::error::none_if_concerns_object;
 use crate::import::numpy::is_bytes;
 use crate::lender::{Wrapper, tensor_of_lender};
-use crate::library::numpy::{find_if_imported, is_exact_array, value_of};
+use crate::library::numpy::{is_plain_array, value_of};
 
 /// The name that NumPy gives the capsule with an imported tensor of DLPack 1.0 and later, which it keeps as the base of an array.
 const IMPORTED: &CStr = c"numpy_dltensor_versioned";
@@ -43,11 +43,7 @@ pub(super) fn keep_by_root_of_array(
     tensor: Managed,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Managed> {
-    let is_array = || {
-        find_if_imported(object.py());
-        is_exact_array(object)
-    };
-    if AllocationHandle::may_exist() && is_array() {
+    if AllocationHandle::may_exist() && is_plain_array(object) {
         find_and_keep_root(tensor, object)
     } else {
         Ok(tensor)
@@ -108,8 +104,7 @@ fn allocation_in_capsule(capsule: &Bound<'_, PyCapsule>) -> Option<AllocationHan
 /// Objects of our classes are looked behind, too: an export of one keeps the same allocation, without the object.
 fn object_behind<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    find_if_imported(py);
-    if is_exact_array(object) {
+    if is_plain_array(object) {
         let base = object.getattr(intern!(py, "base"))?;
         return Ok((!base.is_none() && !has_weak_references(object)?).then_some(base));
     }

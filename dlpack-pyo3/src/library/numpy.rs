@@ -89,6 +89,12 @@ pub(crate) fn is_exact_array(object: &Bound<'_, PyAny>) -> bool {
     known_api(object.py()).is_some_and(|numpy| object.get_type_ptr().cast() == numpy.class.as_ptr())
 }
 
+/// [`is_exact_array`], after a look for NumPy, as [`is_array_or_derived`] does it.
+pub(crate) fn is_plain_array(object: &Bound<'_, PyAny>) -> bool {
+    find_if_imported(object.py());
+    is_exact_array(object)
+}
+
 /// Whether an object is an array of NumPy, also of a class that derives from NumPy's. Looks for NumPy first.
 pub(crate) fn is_array_or_derived(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
