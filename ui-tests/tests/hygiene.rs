@@ -634,6 +634,27 @@ mod under_strict_lints {
         pub(crate) points: Arc<[Point]>,
     }
 
+    /// Rows of one size, which is no `i32`.
+    #[derive(DLPack, FromDLPack, Debug)]
+    #[dlpack(shape = [_, 3_000_000_000])]
+    pub(crate) struct LongRows {
+        /// The rows.
+        #[dlpack(data)]
+        pub(crate) values: Vec<f32>,
+    }
+
+    /// An offset without a type.
+    #[derive(DLPack, Debug)]
+    #[dlpack(strides = [-1], offset = 1)]
+    pub(crate) struct Backwards {
+        /// The values.
+        #[dlpack(data)]
+        pub(crate) values: [f32; 2],
+        /// The sizes.
+        #[dlpack(shape)]
+        pub(crate) dims: [u8; 1],
+    }
+
     /// One or the other.
     #[derive(DLPack, FromDLPack, Debug)]
     pub(crate) enum Either {
@@ -1008,7 +1029,7 @@ fn a_fragment_of_a_macro_is_one_operand() {
 
 #[test]
 fn strict_lints_change_nothing() {
-    use under_strict_lints::{Either, Image, Path, Point};
+    use under_strict_lints::{Backwards, Either, Image, LongRows, Path, Point};
 
     let image = Image {
         values: vec![0_u8; 4],
@@ -1029,6 +1050,16 @@ fn strict_lints_change_nothing() {
         assert_eq!(either.describe().expect("it is there").shape(), [1]);
     }
     assert!(Either::Neither.describe().is_err());
+    let tensor = LongRows { values: vec![] };
+    let tensor = tensor.into_dlpack().expect("it fits");
+    assert_eq!(tensor.view().shape(), [0, 3_000_000_000]);
+    assert!(LongRows::fits(&tensor.view()));
+    assert!(LongRows::from_dlpack(tensor).is_ok());
+    let backwards = Backwards {
+        values: [1.0, 2.0],
+        dims: [2],
+    };
+    assert_eq!(backwards.describe().expect("it fits").shape(), [2]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use syn::Type;
 use syn::spanned::Spanned;
 
 use crate::plan::tensor::{Access, Data, Order, Policy, Slot, Tensor};
-use crate::syntax::expr::{Entry, is_place, receiver_ident};
+use crate::syntax::expr::{Entry, is_place, receiver_ident, with_integer_type};
 use crate::syntax::input::{Field, Input, Member};
 use crate::syntax::krate::{At, end_location_of, location_of, parenthesize};
 use crate::syntax::role::Role;
@@ -264,6 +264,7 @@ fn data_loan<'a>(paths: &Paths<'a>, data: &'a Data<'a>) -> Box<dyn Fn(Borrow) ->
             let (data_name, len_name) = (binding_ident("data", here), binding_ident("len", here));
             let (data_at, len_at) = (location_of(data), location_of(len));
             let (data_k, len_k) = (paths.k(data_at), paths.k(len_at));
+            let len = with_integer_type(len);
             let data = quote_spanned!(data_at=> #data_k::address(#data));
             let len = quote_spanned!(len_at=> #len_k::len(#len)?);
             // The `unsafe` and its braces are the user's own tokens: the user makes the promise, and lints on it are the user's
@@ -330,7 +331,8 @@ pub(crate) fn layout_value(
             let at = location_of(expr);
             let k = paths.k(at);
             let function = Ident::new(function.name(), at);
-            quote_spanned!(at=> #k::#function::<_ #rank>(&(#expr)))
+            let value = with_integer_type(expr);
+            quote_spanned!(at=> #k::#function::<_ #rank>(&(#value)))
         }
         Slot::List(entries, _) => {
             let k = &paths.k;
@@ -353,8 +355,8 @@ fn list_entry(paths: &Paths<'_>, entry: &Entry) -> TokenStream {
         }
         Entry::Expr(expr) => {
             let at = location_of(expr);
-            let k = paths.k(at);
-            quote_spanned!(at=> #k::list_number(#expr))
+            let (k, number) = (paths.k(at), with_integer_type(expr));
+            quote_spanned!(at=> #k::list_number(#number))
         }
     }
 }

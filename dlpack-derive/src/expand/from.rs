@@ -331,8 +331,8 @@ impl<'a> Solver<'a> {
     /// The size of an axis that is the same for every value of the type.
     fn constant_size(&self, tokens: &TokenStream) -> TokenStream {
         let at = location_of(tokens);
-        let k = self.paths.k(at);
-        quote_spanned!(at=> #k::constant_size(#tokens))
+        let (k, size) = (self.paths.k(at), expr::with_integer_type(tokens));
+        quote_spanned!(at=> #k::constant_size(#size))
     }
 
     fn first_axis(&self, entries: &[Entry], tokens: &TokenStream) -> Literal {

@@ -4,6 +4,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::quote;
+use syn::LitInt;
 use syn::parse::ParseStream;
 
 /// One entry of a bracket list.
@@ -94,6 +95,26 @@ pub(crate) fn as_hole(tokens: &TokenStream) -> Option<Ident> {
 pub(crate) fn single_token(tokens: &TokenStream) -> Option<TokenTree> {
     let mut trees = tokens.clone().into_iter();
     trees.next().filter(|_| trees.next().is_none())
+}
+
+/// Gives an integer literal without a suffix, such as `3` or `-3`, the type `i64`: where any integer fits, rustc would take it for
+/// an `i32`, in which large sizes overflow.
+pub(crate) fn with_integer_type(tokens: &TokenStream) -> TokenStream {
+    let mut trees = trees_of(tokens);
+    let is_signed = matches!(&trees[..], [sign, _] if is_punct(sign, '-'));
+    let integer = match trees.last() {
+        Some(TokenTree::Literal(literal)) if trees.len() == 1 || is_signed => {
+            syn::parse_str::<LitInt>(&literal.to_string()).ok()
+        }
+        _ => None,
+    };
+    if let (Some(integer), Some(last)) = (integer, trees.last_mut()) {
+        if integer.suffix().is_empty() {
+            let typed = LitInt::new(&format!("{integer}_i64"), last.span());
+            *last = TokenTree::Literal(typed.token());
+        }
+    }
+    trees.into_iter().collect()
 }
 
 pub(crate) fn trees_of(tokens: &TokenStream) -> Vec<TokenTree> {

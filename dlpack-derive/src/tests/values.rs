@@ -129,6 +129,26 @@ fn a_fragment_is_one_operand() {
 }
 
 #[test]
+fn only_an_integer_literal_gets_a_type() {
+    for (source, typed) in [
+        ("3", "3_i64"),
+        ("- 3", "- 3_i64"),
+        ("3_000", "3_000_i64"),
+        ("0xFF", "0xFF_i64"),
+        ("3_u8", "3_u8"),
+        ("3.0", "3.0"),
+        ("'a'", "'a'"),
+        ("3 * 2", "3 * 2"),
+        ("! 3", "! 3"),
+        ("self . rows - 3", "self . rows - 3"),
+        ("self . 0", "self . 0"),
+    ] {
+        let found = expr::with_integer_type(&tokens(source)).to_string();
+        assert_eq!(found, tokens(typed).to_string(), "{source}");
+    }
+}
+
+#[test]
 fn a_plain_name_of_a_field_is_the_field() {
     let rows = Ident::new("rows", Span::call_site());
     let raw = Ident::new_raw("type", Span::call_site());

@@ -57,7 +57,7 @@ impl Batch {
             .shape(
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::list_number(2),
+                    ::dlpack_core::__private::list_number(2_i64),
                 ]),
             )
             .describe(

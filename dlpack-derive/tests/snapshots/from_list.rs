@@ -13,7 +13,7 @@ impl ::dlpack_core::FromDLPack for Frame {
         ::dlpack_core::__private::Import::check_size(
             &__import,
             2,
-            ::dlpack_core::__private::constant_size(3),
+            ::dlpack_core::__private::constant_size(3_i64),
         )?;
         ::dlpack_core::__private::Import::check_size(
             &__import,
@@ -49,7 +49,7 @@ impl ::dlpack_core::FromDLPack for Frame {
             && ::dlpack_core::__private::has_size(
                 __tensor,
                 2,
-                ::dlpack_core::__private::constant_size(3),
+                ::dlpack_core::__private::constant_size(3_i64),
             )
     }
 }

@@ -17,7 +17,7 @@ impl ::dlpack_core::DLPack for Points {
             .shape(
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::list_number(3),
+                    ::dlpack_core::__private::list_number(3_i64),
                 ]),
             )
             .describe(
@@ -36,7 +36,7 @@ impl ::dlpack_core::DLPack for Points {
             .shape(
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::list_number(3),
+                    ::dlpack_core::__private::list_number(3_i64),
                 ]),
             )
             .describe_mut(

@@ -18,7 +18,7 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::list_number(self.height),
                     ::dlpack_core::__private::list_number(self.width),
-                    ::dlpack_core::__private::list_number(3),
+                    ::dlpack_core::__private::list_number(3_i64),
                 ]),
             )
             .byte_strides(
@@ -42,7 +42,7 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::list_number(self.height),
                     ::dlpack_core::__private::list_number(self.width),
-                    ::dlpack_core::__private::list_number(3),
+                    ::dlpack_core::__private::list_number(3_i64),
                 ]),
             )
             .byte_strides(

@@ -17,7 +17,7 @@ impl ::dlpack_core::DLPack for Raw {
             .shape(
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::list_number(self.r#type),
-                    ::dlpack_core::__private::list_number(2),
+                    ::dlpack_core::__private::list_number(2_i64),
                 ]),
             )
             .describe(
@@ -33,7 +33,7 @@ impl ::dlpack_core::DLPack for Raw {
             .shape(
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::list_number(self.r#type),
-                    ::dlpack_core::__private::list_number(2),
+                    ::dlpack_core::__private::list_number(2_i64),
                 ]),
             )
             .describe_mut(

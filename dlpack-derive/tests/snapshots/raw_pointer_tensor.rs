@@ -12,7 +12,7 @@ impl Cache {
             .describe(
                 match (
                     ::dlpack_core::__private::address(self.ptr),
-                    ::dlpack_core::__private::len(3)?,
+                    ::dlpack_core::__private::len(3_i64)?,
                 ) {
                     (__data, __len) => {
                         unsafe { ::dlpack_core::__private::raw(__data, __len) }

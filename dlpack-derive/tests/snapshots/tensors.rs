@@ -17,7 +17,7 @@ impl Batch {
             .shape(
                 ::dlpack_core::__private::shape_list([
                     ::dlpack_core::__private::list_number(self.n),
-                    ::dlpack_core::__private::list_number(1),
+                    ::dlpack_core::__private::list_number(1_i64),
                 ]),
             )
             .read_only()
