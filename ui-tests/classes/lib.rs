@@ -338,3 +338,48 @@ impl Conditional {
         self.values.len()
     }
 }
+
+/// Expansions for public types cause no warning of a lint that is silent in crates that nothing can import.
+pub mod public_types {
+    #![deny(clippy::missing_inline_in_public_items, missing_docs)]
+
+    use dlpack_pyo3::dlpack_core::{Element, Record};
+    use dlpack_pyo3::{DLPack, FromDLPack};
+
+    /// A point.
+    #[derive(Element, Record)]
+    #[repr(C)]
+    pub struct Point {
+        /// Rightwards.
+        pub left: f32,
+        /// Downwards.
+        pub top: f32,
+    }
+
+    /// An image.
+    #[derive(DLPack, FromDLPack)]
+    #[dlpack(shape = [rows, 3, _], order = "F")]
+    pub struct Image {
+        #[dlpack(data, writable)]
+        values: Vec<f32>,
+        rows: usize,
+    }
+
+    /// One or the other.
+    #[derive(DLPack, FromDLPack)]
+    pub enum Either {
+        /// Bytes.
+        Bytes(Vec<u8>),
+        /// Floats.
+        Floats(Vec<f32>),
+    }
+
+    /// Several.
+    #[derive(DLPack)]
+    pub struct Several {
+        #[dlpack(tensor, columns)]
+        points: Vec<Point>,
+        #[dlpack(tensor(shape = [2, _]))]
+        values: Vec<f32>,
+    }
+}

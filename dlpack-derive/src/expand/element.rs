@@ -112,14 +112,17 @@ fn element_impls(paths: &Paths<'_>, fields: &[Field<'_>], transparent: bool) -> 
         binding_ident("source", own),
     );
     let methods = quote_spanned! {own=>
+        #[inline]
         fn walk_fields<'fields>(&'fields #this, #walk: #own_k::WalkOf<'fields, Self>) -> #own_k::WalkOf<'fields, Self> {
             #shared
             #walk
         }
+        #[inline]
         fn walk_fields_mut<'fields>(&'fields mut #this, #walk: #own_k::WalkMutOf<'fields, Self>) -> #own_k::WalkMutOf<'fields, Self> {
             #exclusive
             #walk
         }
+        #[inline]
         fn build_from(#source: &mut #own_k::SourceOf<'_, Self>) -> Self {
             Self { #(#built),* }
         }

@@ -18,6 +18,7 @@ impl ::dlpack_core::__private::Homogeneous for Point {
             ),
         ],
     );
+    #[inline]
     fn walk_fields<'fields>(
         &'fields self,
         __walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
@@ -39,6 +40,7 @@ impl ::dlpack_core::__private::Homogeneous for Point {
             );
         __walk
     }
+    #[inline]
     fn walk_fields_mut<'fields>(
         &'fields mut self,
         __walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
@@ -60,6 +62,7 @@ impl ::dlpack_core::__private::Homogeneous for Point {
             );
         __walk
     }
+    #[inline]
     fn build_from(__source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
             x: __source

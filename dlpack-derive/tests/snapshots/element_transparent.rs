@@ -8,6 +8,7 @@ impl<T: Element> ::dlpack_core::__private::Homogeneous for Pixel<T> {
     const TRAILING: ::dlpack_core::__private::Axes = ::dlpack_core::__private::FieldDescription::axes(
         &::dlpack_core::__private::describe_element_field::<Self, [T; 3]>(),
     );
+    #[inline]
     fn walk_fields<'fields>(
         &'fields self,
         __walk: ::dlpack_core::__private::WalkOf<'fields, Self>,
@@ -19,6 +20,7 @@ impl<T: Element> ::dlpack_core::__private::Homogeneous for Pixel<T> {
             );
         __walk
     }
+    #[inline]
     fn walk_fields_mut<'fields>(
         &'fields mut self,
         __walk: ::dlpack_core::__private::WalkMutOf<'fields, Self>,
@@ -30,6 +32,7 @@ impl<T: Element> ::dlpack_core::__private::Homogeneous for Pixel<T> {
             );
         __walk
     }
+    #[inline]
     fn build_from(__source: &mut ::dlpack_core::__private::SourceOf<'_, Self>) -> Self {
         Self {
             0: __source
