@@ -133,10 +133,11 @@ pub fn len<I: Int>(len: I) -> Result<usize, Error> {
     usize::try_from(found).map_err(|_| Error::BadExtent { axis: 0, found })
 }
 
-/// The keys `offset` and `byte_offset`.
+/// The keys `offset` and `byte_offset`. Returns a number whatever the type, so that a wrong type is reported here only.
 #[inline]
-pub fn offset<I: Int>(offset: &I) -> &I {
-    offset
+#[must_use]
+pub fn offset<I: Int>(offset: &I) -> i128 {
+    offset.to_i128()
 }
 
 /// The key `order` with a value that is computed at run time.
