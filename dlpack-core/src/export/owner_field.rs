@@ -51,7 +51,7 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     let plan = plan_without_request(&descriptor.subject());
     let capacity = Capacity::of_rank(descriptor.rank());
     if let Some(allocation) = allocation_of(descriptor) {
-        let block = UnfinishedExport::try_new(AllocationHandle(allocation.clone()), capacity)?;
+        let block = UnfinishedExport::try_new(AllocationHandle::new(allocation), capacity)?;
         return Some(RawExport::of(block, descriptor, &plan));
     }
     let block = UnfinishedExport::try_new(field.clone(), capacity)?;

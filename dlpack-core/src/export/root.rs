@@ -26,7 +26,7 @@ use crate::{
 /// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped. Also
 /// the owner of an export that holds only an allocation.
 #[derive(Clone, Debug)]
-pub struct AllocationHandle(pub(super) SharedAllocation);
+pub struct AllocationHandle(SharedAllocation);
 
 /// Whether an [`AllocationHandle`] was ever made.
 static EXISTS: AtomicBool = AtomicBool::new(false);
@@ -38,7 +38,8 @@ impl AllocationHandle {
         !self.0.access().is_read_only()
     }
 
-    fn new(allocation: &SharedAllocation) -> Self {
+    #[inline]
+    pub(super) fn new(allocation: &SharedAllocation) -> Self {
         if !EXISTS.load(Ordering::Relaxed) {
             EXISTS.store(true, Ordering::Relaxed);
         }
