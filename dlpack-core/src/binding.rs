@@ -48,7 +48,7 @@ pub use crate::describe::{record::Records, slice::TensorSlice};
 pub use crate::dtype::dtype_of_name;
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
-pub use crate::export::extras::{Extras, Lists, Shared, lists, share};
+pub use crate::export::extras::{Extras, Lists, ShareCall, lists, share};
 pub use crate::export::finish::{
     export_unordered, export_with, is_plain, unordered_request, unordered_stream,
 };

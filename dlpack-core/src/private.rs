@@ -56,7 +56,7 @@ pub use crate::element::homogeneous::{
     FieldDescription, Homogeneous, PartOf, SourceOf, Walk, WalkMut, WalkMutOf, WalkOf,
     describe_element_field, no_padding,
 };
-pub use crate::export::extras::{Extras, Shared, of_types};
+pub use crate::export::extras::{Extras, ShareCall, of_types};
 pub use crate::export::tensors::SharedTensor;
 pub use crate::import::reader::Import;
 pub use crate::layout::LentLists;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use dlpack_core::__private0::{
     AssertionMessage, Axes, ElementOf, ExportAssertion, Extras, Facts, Homogeneous, List,
-    NamedFacts, Shared, SourceOf, WalkMutOf, WalkOf, Whole as Probed, concat_names, count_names,
+    NamedFacts, ShareCall, SourceOf, WalkMutOf, WalkOf, Whole as Probed, concat_names, count_names,
     describe_element_field, no_padding, of_types, order, share_field,
 };
 use dlpack_core::layout::Dims;
@@ -344,9 +344,9 @@ fn extras_hold_what_was_set() {
 struct WithShare(SharedBuffer<u8>);
 
 impl DLPack for WithShare {
-    const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN).share(|this, request, other| {
+    const EXTRAS: Extras<Self> = of_types::<Self>(Facts::UNKNOWN).share(|this, request, call| {
         let request = request.expect("asked for");
-        other.outcome = Some(Arc::new(this.0.clone()).to_dlpack_with(request));
+        call.outcome = Some(Arc::new(this.0.clone()).to_dlpack_with(request));
         None
     });
 
@@ -385,29 +385,29 @@ fn a_newtype_uses_the_export_functions_of_its_field() {
         (described.shape(), described.is_read_only()),
         (&[3][..], false)
     );
-    let mut shared = Shared::default();
-    assert!(share_field::<WithShare, _>(&whole, request, &mut shared, route()).is_none());
-    let shared = shared.outcome.expect("a clone").unwrap();
+    let mut call = ShareCall::default();
+    assert!(share_field::<WithShare, _>(&whole, request, &mut call, route()).is_none());
+    let shared = call.outcome.expect("a clone").unwrap();
     assert_eq!(shared.view().as_ptr(), described.as_ptr());
     let around = Around(Kept {
         values: [1, 2].into(),
     });
-    let mut shared = Shared::default();
-    assert!(binding::share(&around, request, &mut shared).is_none());
-    let kept = shared.outcome.expect("an owner by itself").unwrap();
+    let mut call = ShareCall::default();
+    assert!(binding::share(&around, request, &mut call).is_none());
+    let kept = call.outcome.expect("an owner by itself").unwrap();
     assert_eq!(kept.view().to_vec::<u16>().unwrap(), [1, 2]);
     drop(kept);
     assert_eq!(Arc::strong_count(&around.0.values), 1);
 
     // By address, if `by_address` is set and there is no request.
-    let mut shared = Shared {
+    let mut call = ShareCall {
         by_address: true,
         outcome: None,
     };
-    assert!(binding::share(&around, request, &mut shared).is_none());
-    assert!(shared.outcome.take().expect("a tensor").is_ok());
-    let tensor = binding::share(&around, None, &mut shared).expect("a plain tensor");
-    assert!(shared.outcome.is_none());
+    assert!(binding::share(&around, request, &mut call).is_none());
+    assert!(call.outcome.take().expect("a tensor").is_ok());
+    let tensor = binding::share(&around, None, &mut call).expect("a plain tensor");
+    assert!(call.outcome.is_none());
     assert_eq!(Arc::strong_count(&around.0.values), 2);
     drop(tensor);
     assert_eq!(Arc::strong_count(&around.0.values), 1);

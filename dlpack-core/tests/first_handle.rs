@@ -2,7 +2,7 @@
 //! needs a process of its own, so this file has one test.
 #![cfg(feature = "derive")]
 
-use dlpack_core::binding::{self, AllocationHandle, Shared};
+use dlpack_core::binding::{self, AllocationHandle, ShareCall};
 use dlpack_core::{DLPack, SharedBuffer};
 
 #[derive(DLPack)]
@@ -16,12 +16,12 @@ fn an_export_by_address_makes_a_handle() {
     let state = State {
         buffer: SharedBuffer::zeroed(3).unwrap(),
     };
-    let mut shared = Shared {
+    let mut call = ShareCall {
         by_address: true,
         outcome: None,
     };
     assert!(!AllocationHandle::may_exist());
-    let tensor = binding::share(&state, None, &mut shared);
-    assert!(tensor.is_some() && shared.outcome.is_none());
+    let tensor = binding::share(&state, None, &mut call);
+    assert!(tensor.is_some() && call.outcome.is_none());
     assert!(AllocationHandle::may_exist());
 }

@@ -121,7 +121,7 @@ unsafe fn find_device<T: Exports>(object: &Bound<'_, PyAny>) -> Result<Device, R
 /// them in place. Compiled for each class; the functions that it calls are compiled once per kind of borrow.
 ///
 /// A tensor in a block of this crate is returned by address, which saves a move of a `Managed`. Any other result is stored in
-/// `other`. With neither, an exception is set.
+/// `outcome`. With neither, an exception is set.
 ///
 /// # Safety
 ///
@@ -130,7 +130,7 @@ unsafe fn find_device<T: Exports>(object: &Bound<'_, PyAny>) -> Result<Device, R
 pub(crate) unsafe fn export<T: Exports>(
     object: *mut ffi::PyObject,
     request: ConsumerRequest<'_>,
-    other: &mut Outcome,
+    outcome: &mut Outcome,
 ) -> Exported {
     // SAFETY: by this function's contract `object` is an instance of the class, so it is not null.
     unsafe { assert_unchecked(!object.is_null()) };
@@ -142,13 +142,13 @@ pub(crate) unsafe fn export<T: Exports>(
         // SAFETY: by this function's contract the object is a `T`.
         let object = unsafe { object.cast_unchecked::<T>() };
         if const { !T::ALWAYS_EXCLUSIVE } {
-            let shared = export_shared(&object, request, other);
+            let shared = export_shared(&object, request, outcome);
             if let ControlFlow::Break(exported) = shared {
                 return exported;
             }
         }
         if const { T::EXTRAS.exclusive } {
-            return export_exclusive(&object, request, other);
+            return export_exclusive(&object, request, outcome);
         }
         unreachable!("only an exclusive class skips the shared borrow, or does not end with it")
     };
@@ -162,7 +162,7 @@ pub(crate) unsafe fn export<T: Exports>(
 fn export_shared<T: Exports>(
     object: &Bound<'_, T>,
     request: ConsumerRequest<'_>,
-    other: &mut Outcome,
+    outcome: &mut Outcome,
 ) -> ControlFlow<Exported> {
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     // SAFETY: the guard is dropped after the last use of `value`, or moves into the owner together with the object.
@@ -173,17 +173,17 @@ fn export_shared<T: Exports>(
     let mut ordered = None;
     let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
     if const { T::EXTRAS.share.is_some() } {
-        let mut shared = binding::Shared {
+        let mut call = binding::ShareCall {
             // The lender of a buffer keeps a `Managed`.
             by_address: !matches!(request, ConsumerRequest::Buffer),
             outcome: None,
         };
-        if let Some(tensor) = binding::share(value, sharing, &mut shared) {
+        if let Some(tensor) = binding::share(value, sharing, &mut call) {
             let end = destructor::destroy_capsule::<false> as Destructor;
             return ControlFlow::Break(Some((tensor.into_raw(), end)));
         }
-        if let Some(shared) = shared.outcome {
-            return ControlFlow::Break(store_tensor(py, class, shared, other));
+        if let Some(shared) = call.outcome {
+            return ControlFlow::Break(store_tensor(py, class, shared, outcome));
         }
     }
     let mut described = value.describe();
@@ -197,16 +197,17 @@ fn export_shared<T: Exports>(
             Some(Root::Owner(root)) if T::Frozen::FROZEN => kept = root.object(py),
             Some(Root::Allocation) => {
                 if let Some(shared) = share_root(descriptor, sharing) {
-                    return ControlFlow::Break(store_tensor(py, class, shared, other));
+                    return ControlFlow::Break(store_tensor(py, class, shared, outcome));
                 }
             }
             _ => {}
         }
     }
     let owner = guard.into_owner(&kept);
-    // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
+    // SAFETY: the owner keeps the described memory valid: it keeps the object alive and borrowed, or, if `find_root` found one, the
+    // object whose export has that memory.
     ControlFlow::Break(unsafe {
-        hand_over_described(py, owner, class, &mut described, request, other)
+        hand_over_described(py, owner, class, &mut described, request, outcome)
     })
 }
 
@@ -215,7 +216,7 @@ fn export_shared<T: Exports>(
 fn export_exclusive<T: Exports>(
     object: &Bound<'_, T>,
     request: ConsumerRequest<'_>,
-    other: &mut Outcome,
+    outcome: &mut Outcome,
 ) -> Exported {
     // SAFETY: the guard moves into the owner together with the object.
     let (value, guard) = unsafe { T::Frozen::borrow_exclusive(object) }.ok()?;
@@ -223,7 +224,7 @@ fn export_exclusive<T: Exports>(
     let (py, class) = (object.py(), <T as PyClass>::NAME);
     let mut described = value.describe_mut();
     // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
-    unsafe { hand_over_described(py, owner, class, &mut described, request, other) }
+    unsafe { hand_over_described(py, owner, class, &mut described, request, outcome) }
 }
 
 /// Hands over the described tensor, or raises the error of its description.
@@ -240,7 +241,7 @@ unsafe fn hand_over_described<O: ExportOwner>(
     class: &str,
     described: &mut Result<Descriptor<'_>, Error>,
     request: ConsumerRequest<'_>,
-    other: &mut Outcome,
+    outcome: &mut Outcome,
 ) -> Exported {
     let descriptor = match described {
         Ok(descriptor) => descriptor,
@@ -251,7 +252,7 @@ unsafe fn hand_over_described<O: ExportOwner>(
     };
     if !request.is_plain() || !is_plain(descriptor) {
         // SAFETY: same contract as this function's: the owner keeps the described memory valid.
-        return unsafe { hand_over_requested(py, owner, descriptor, request, other) };
+        return unsafe { hand_over_requested(py, owner, descriptor, request, outcome) };
     }
     // SAFETY: by this function's contract the owner keeps the described memory valid.
     match unsafe { hand_over_plain(owner, descriptor) } {
@@ -263,16 +264,16 @@ unsafe fn hand_over_described<O: ExportOwner>(
     }
 }
 
-/// Stores a tensor in `other`, or raises its error.
+/// Stores a tensor in `outcome`, or raises its error.
 #[inline(never)]
 fn store_tensor(
     py: Python<'_>,
     class: &str,
     tensor: Result<Managed, Error>,
-    other: &mut Outcome,
+    outcome: &mut Outcome,
 ) -> Exported {
     match tensor {
-        Ok(tensor) => *other = Outcome::Tensor(tensor),
+        Ok(tensor) => *outcome = Outcome::Tensor(tensor),
         Err(error) => drop(raise_core_error_of(py, class, &error)),
     }
     None
@@ -308,13 +309,13 @@ unsafe fn hand_over_requested<O: ExportOwner>(
     owner: O,
     descriptor: &mut Descriptor<'_>,
     request: ConsumerRequest<'_>,
-    other: &mut Outcome,
+    outcome: &mut Outcome,
 ) -> Exported {
     let made;
     let request = match request {
         ConsumerRequest::With(request) => request,
         ConsumerRequest::Buffer => {
-            lend_memory(py, owner, descriptor, other);
+            lend_memory(py, owner, descriptor, outcome);
             return None;
         }
         ConsumerRequest::Default => {
@@ -331,7 +332,7 @@ unsafe fn hand_over_requested<O: ExportOwner>(
     match handed_over.or_raise(py).ok()? {
         Handover::Kept(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O>)),
         Handover::Other(tensor) => {
-            *other = Outcome::Tensor(tensor);
+            *outcome = Outcome::Tensor(tensor);
             None
         }
     }

@@ -7,17 +7,17 @@ use crate::{export::DLPack, loan::facts::Facts};
 /// Shape and strides, borrowed from the value.
 pub type Lists<'a> = (&'a [i64], &'a [i64]);
 
-/// The parameters and the result of `Extras::share`.
+/// A call of `Extras::share`: how it may return the tensor, and where it stores one that it does not return.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct ShareCall {
     /// Whether the function may return a [`RawExport`]: an address, which is cheaper to move than a [`Managed`].
     pub by_address: bool,
     /// The result, unless a [`RawExport`] was returned; `None` if the export has to keep the value itself.
     pub outcome: Option<Result<Managed, Error>>,
 }
 
-/// Exports a value without keeping it alive, for a type with the key `owner`.
-pub(crate) type ShareFn<T> = fn(&T, Option<&ExportRequest>, &mut Shared) -> Option<RawExport>;
+/// Exports a value without keeping it alive, for a type of which something else keeps the memory, such as a field with the key `owner`.
+pub(crate) type ShareFn<T> = fn(&T, Option<&ExportRequest>, &mut ShareCall) -> Option<RawExport>;
 
 /// Optional properties of an exported type. The defaults, [`Extras::NONE`], are valid for every type.
 #[must_use]
@@ -105,9 +105,9 @@ pub fn lists<T: DLPack + ?Sized>(value: &T) -> Option<Lists<'_>> {
 pub fn share<T: DLPack + ?Sized>(
     value: &T,
     request: Option<&ExportRequest>,
-    other: &mut Shared,
+    call: &mut ShareCall,
 ) -> Option<RawExport> {
-    const { T::EXTRAS.share }.and_then(|share| share(value, request, other))
+    const { T::EXTRAS.share }.and_then(|share| share(value, request, call))
 }
 
 /// Exports a value through its `Extras::share`, with the result as a [`Managed`].
@@ -116,8 +116,8 @@ pub(crate) fn share_managed<T: DLPack + ?Sized>(
     value: &T,
     request: Option<&ExportRequest>,
 ) -> Option<Result<Managed, Error>> {
-    let mut shared = Shared::default();
-    let address = share(value, request, &mut shared);
+    let mut call = ShareCall::default();
+    let address = share(value, request, &mut call);
     debug_assert!(address.is_none(), "`by_address` is not set");
-    shared.outcome
+    call.outcome
 }

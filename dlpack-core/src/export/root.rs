@@ -12,7 +12,7 @@ use core::{mem::ManuallyDrop, ptr::NonNull};
 
 use crate::export::block::{UnfinishedExport, delete_versioned};
 use crate::export::dims_storage::Capacity;
-use crate::export::extras::Shared;
+use crate::export::extras::ShareCall;
 use crate::export::finish::{plan_export, transfer_path};
 use crate::export::hand_over::RawExport;
 use crate::export::recognize::Block;
@@ -150,9 +150,9 @@ pub fn share_root(
 pub(crate) fn share_as_root<T: DLPack + ?Sized>(
     value: &T,
     request: Option<&ExportRequest>,
-    other: &mut Shared,
+    call: &mut ShareCall,
 ) -> Option<RawExport> {
-    other.outcome = match value.describe() {
+    call.outcome = match value.describe() {
         Ok(mut described) => share_root(&mut described, request),
         Err(error) => Some(Err(error)),
     };

@@ -3,7 +3,7 @@
 //! The derive puts the expression into a method that returns an unnamed type. Facts about that type, such as the device of
 //! its memory, are known at compile time without evaluating the expression.
 
-use crate::export::{extras::Shared, finish::export_computed, hand_over::RawExport};
+use crate::export::{extras::ShareCall, finish::export_computed, hand_over::RawExport};
 use crate::loan::{buffer::Lent, facts::Facts};
 use crate::{DLPack, Descriptor, Error, ExportRequest, Parts};
 
@@ -26,7 +26,7 @@ pub trait ExpressionValue<'a> {
         self,
         _parts: Parts<'a>,
         _request: Option<&ExportRequest>,
-        _other: &mut Shared,
+        _call: &mut ShareCall,
     ) -> Option<RawExport>
     where
         Self: Sized,
@@ -106,17 +106,17 @@ impl<'a, T: Computed> ExpressionValue<'a> for ViaExpression<T> {
         self,
         parts: Parts<'a>,
         request: Option<&ExportRequest>,
-        other: &mut Shared,
+        call: &mut ShareCall,
     ) -> Option<RawExport> {
         let mut computed = self.0.into_dlpack();
-        if request.is_none() && other.by_address {
+        if request.is_none() && call.by_address {
             computed = match computed.map(RawExport::of_computed) {
                 Ok(Ok(tensor)) => return Some(tensor),
                 Ok(Err(tensor)) => Ok(tensor),
                 Err(error) => Err(error),
             };
         }
-        other.outcome = Some(computed.and_then(|tensor| export_computed(tensor, parts, request)));
+        call.outcome = Some(computed.and_then(|tensor| export_computed(tensor, parts, request)));
         None
     }
 }
@@ -159,12 +159,12 @@ pub fn share_expression<'a, S: Expression>(
     value: &'a S,
     parts: Parts<'a>,
     request: Option<&ExportRequest>,
-    other: &mut Shared,
+    call: &mut ShareCall,
 ) -> Option<RawExport> {
     match value.evaluate() {
-        Ok(tensor) => tensor.export(parts, request, other),
+        Ok(tensor) => tensor.export(parts, request, call),
         Err(error) => {
-            other.outcome = Some(Err(error));
+            call.outcome = Some(Err(error));
             None
         }
     }

@@ -1,7 +1,7 @@
 //! One function for each attribute key, called by derived code: data, owner, shape, strides, offset, dtype, device, stream.
 
 use crate::export::owner_field::{share_clone, share_plain};
-use crate::export::{extras::Shared, hand_over::RawExport};
+use crate::export::{extras::ShareCall, hand_over::RawExport};
 use crate::layout::Dims;
 use crate::layout::shape::{self, HOLE, Int, List, Shape, StridesFor};
 use crate::private::probe::{Route, RouteMut, RouteToWrite};
@@ -57,13 +57,13 @@ pub fn share_with_owner<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
-    other: &mut Shared,
+    call: &mut ShareCall,
     _: R,
 ) -> Option<RawExport> {
-    other.outcome = Some(match &mut described {
+    call.outcome = Some(match &mut described {
         Err(error) => Err(error.take_out()),
         Ok(descriptor) => {
-            if request.is_none() && other.by_address {
+            if request.is_none() && call.by_address {
                 if let Some(tensor) = share_plain(field, R::lend, descriptor) {
                     return Some(tensor);
                 }

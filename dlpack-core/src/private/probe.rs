@@ -18,7 +18,7 @@
 //! step is `T: DLPack`; the others are those of `Probe`.
 
 use crate::describe::record::{NamedDocs, Records, Table};
-use crate::export::extras::{self, Shared};
+use crate::export::extras::{self, ShareCall};
 use crate::export::hand_over::RawExport;
 use crate::layout::{LentLists, shape::RankOf};
 use crate::loan::facts::{Facts, NamedFacts};
@@ -350,9 +350,9 @@ pub trait RouteToTensorMut<T: ?Sized> {
     fn share_tensor(
         value: &T,
         request: Option<&ExportRequest>,
-        other: &mut Shared,
+        call: &mut ShareCall,
     ) -> Option<RawExport> {
-        let _ = (value, request, other);
+        let _ = (value, request, call);
         None
     }
 }
@@ -402,9 +402,9 @@ impl<T: DLPack + ?Sized> RouteToTensorMut<T> for ByTensor {
     fn share_tensor(
         value: &T,
         request: Option<&ExportRequest>,
-        other: &mut Shared,
+        call: &mut ShareCall,
     ) -> Option<RawExport> {
-        extras::share(value, request, other)
+        extras::share(value, request, call)
     }
 }
 

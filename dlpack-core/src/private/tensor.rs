@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::describe::record::Columns;
 use crate::error::text;
-use crate::export::{extras::Shared, hand_over::RawExport};
+use crate::export::{extras::ShareCall, hand_over::RawExport};
 use crate::import::{FromTensor, reader::Import};
 use crate::layout::shape::{HOLE, List};
 use crate::loan::facts::Facts;
@@ -42,10 +42,10 @@ pub fn describe_field_mut<T: ?Sized, R: RouteToTensorMut<T>>(field: &mut T, _: R
 pub fn share_field<T: ?Sized, R: RouteToTensorMut<T>>(
     field: &T,
     request: Option<&ExportRequest>,
-    other: &mut Shared,
+    call: &mut ShareCall,
     _: R,
 ) -> Option<RawExport> {
-    R::share_tensor(field, request, other)
+    R::share_tensor(field, request, call)
 }
 
 /// Returns the value of an optional field, or the error that the tensor is absent.

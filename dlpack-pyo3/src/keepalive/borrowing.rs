@@ -57,7 +57,8 @@ pub trait BorrowGuard: Send + 'static {
     /// Owns the guard and the object for an export.
     type ExportOwner: ExportOwner;
 
-    /// Converts into the owner of an export. `object` is the object that the guard borrows from.
+    /// Converts into the owner of an export. `object` is the object that the guard borrows from, or
+    /// for a frozen class any object that keeps the memory.
     fn into_owner(self, object: &Bound<'_, PyAny>) -> Self::ExportOwner;
 }
 

@@ -19,7 +19,7 @@ pub(crate) use refused::{fractional_strides, unsupported_dtype};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::{fmt::Display, mem::transmute, ptr::NonNull};
 
-use dlpack_core::binding::{self, Shared, device_of, export_unordered, is_plain, text, view};
+use dlpack_core::binding::{self, ShareCall, device_of, export_unordered, is_plain, text, view};
 use dlpack_core::{DLPack, DataType, Descriptor, Device, Managed, TensorRef, abi};
 use pyo3::exceptions::{PyBufferError, PyImportError, PyTypeError};
 use pyo3::types::{PyCapsule, PyModule, PyType};
@@ -275,10 +275,10 @@ pub(crate) fn array_over_value<T: DLPack + 'static>(
     py: Python<'_>,
     value: T,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let mut shared = Shared::default();
-    let by_address = binding::share(&value, None, &mut shared);
+    let mut call = ShareCall::default();
+    let by_address = binding::share(&value, None, &mut call);
     debug_assert!(by_address.is_none(), "`by_address` is not set");
-    if let Some(tensor) = shared.outcome {
+    if let Some(tensor) = call.outcome {
         // An import of the array finds the allocation behind it, so that no chain of arrays is built.
         return array_over_tensor(py, tensor.or_fetch(py)?);
     }
