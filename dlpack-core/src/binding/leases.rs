@@ -100,10 +100,11 @@ impl<L: TableLock> LeaseTable<L> {
     ///
     /// # Errors
     ///
-    /// Those of [`Leases::insert`], and [`Error::Borrowed`] if the lock is unavailable.
+    /// Those of [`Leases::insert`], and [`Error::NoLeaseTable`] if the lock is unavailable.
     pub fn take(&self, span: Span, writes: bool) -> Result<u64, Error> {
         let taken = self.lock.with(|leases| leases.insert(span, writes));
-        taken.unwrap_or(Err(Error::Borrowed))
+        let why = "the lock of their table is never released";
+        taken.unwrap_or(Err(Error::NoLeaseTable { why }))
     }
 
     /// Removes a lease. If the lock is unavailable, the lease stays, and its memory is never lent again.
@@ -175,7 +176,10 @@ mod tests {
         let table = LeaseTable::new(Single::default());
         let token = table.take(bytes(100, 1), true).unwrap();
         table.lock.fails.set(true);
-        assert_eq!(table.take(bytes(500, 1), true), Err(Error::Borrowed));
+        assert!(matches!(
+            table.take(bytes(500, 1), true),
+            Err(Error::NoLeaseTable { .. })
+        ));
         table.give_back(token);
         table.lock.fails.set(false);
         assert_eq!(table.lock.leases.borrow().len(), 1);

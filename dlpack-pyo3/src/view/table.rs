@@ -38,6 +38,8 @@ const NAME: &CStr = c"dlpack_pyo3.leases";
 const TAKEN: c_int = 0;
 const BORROWED: c_int = 1;
 const OUT_OF_MEMORY: c_int = 2;
+/// Modules that do not know this result take it for `BORROWED`.
+const UNAVAILABLE: c_int = 3;
 
 /// The functions of a table.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ pub(super) struct LeaseInterface {
     /// Both numbers are at these offsets in every version.
     major: u32,
     minor: u32,
-    /// Writes a token, and returns `TAKEN`, `BORROWED` or `OUT_OF_MEMORY`.
+    /// Writes a token and returns `TAKEN`, or returns one of the other results.
     take: unsafe extern "C" fn(span: *const Span, writes: c_int, token: *mut u64) -> c_int,
     /// Releases the lease of a token, once, on any thread.
     give_back: unsafe extern "C" fn(token: u64),
@@ -62,6 +64,9 @@ impl LeaseInterface {
             TAKEN => Ok(token),
             OUT_OF_MEMORY => Err(Error::OutOfMemory {
                 bytes: size_of::<Span>(),
+            }),
+            UNAVAILABLE => Err(Error::NoLeaseTable {
+                why: "the lock of their table is never released",
             }),
             _ => Err(Error::Borrowed),
         }
@@ -94,6 +99,7 @@ unsafe extern "C" fn take(span: *const Span, writes: c_int, token: *mut u64) -> 
             TAKEN
         }
         Err(Error::OutOfMemory { .. }) => OUT_OF_MEMORY,
+        Err(Error::NoLeaseTable { .. }) => UNAVAILABLE,
         Err(_) => BORROWED,
     }
 }
