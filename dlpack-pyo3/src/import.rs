@@ -271,7 +271,7 @@ pub fn from_dlpack_with(
         false => Ok(None),
     };
     let is_copy = copy == Some(true);
-    // NumPy's own method locks nothing, but its copies are as good as those made here.
+    // A copy needs no lock on the array, so NumPy's own method may make it.
     let array = if is_copy { None } else { import_array()? };
     let taken = match array {
         Some(tensor) => Some((tensor, false)),

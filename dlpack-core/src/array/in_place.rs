@@ -149,7 +149,7 @@ unsafe fn change_block<T: Plain, C: Change<T>>(place: *mut u8, count: usize, cha
     if C::READS {
         // SAFETY: by this function's contract `count` elements are readable at `place`; the local `block` has space for them.
         unsafe { atomic::load_bytes(place, values.cast(), bytes, align_of::<T>()) };
-        // SAFETY: `load` has written `count` elements to `block`.
+        // SAFETY: the load above has written `count` elements to `block`.
         unsafe { make_values(values, count) };
     }
     // SAFETY: `block` is a local variable, aligned for `T`, with space for `count` elements.
@@ -220,7 +220,7 @@ pub(super) unsafe fn change_strided<T: Plain, C: Change<T>>(
         };
         // SAFETY: `block` is a local variable, aligned for `T`, with space for `count` elements.
         change.write_values(unsafe { slice::from_raw_parts_mut(values.cast(), count) });
-        // SAFETY: by this function's contract `count` elements are writable at `place`; `write_values` has initialised as many.
+        // SAFETY: by this function's contract `count` elements are writable at `places`; `write_values` has initialised as many.
         unsafe { places.store_next(data, values, count) };
         if !C::READS {
             offsets = places;

@@ -350,7 +350,7 @@ impl<T: ArrayElement, L: Rank> Array<T, L> {
             let (shape, strides) = self.scalar_axes()?;
             copy(&shape, &strides);
         }
-        // SAFETY: `gather` has written the bytes of `len` elements to `to`, which no other code accesses.
+        // SAFETY: the call above has written the bytes of `len` elements to `to`, which no other code accesses.
         unsafe { T::Access::make_values(to, len) };
         Ok(())
     }

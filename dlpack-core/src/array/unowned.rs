@@ -132,8 +132,7 @@ impl<T: ArrayElement, L: Rank> UnownedArray<T, L> {
     }
 
     /// The array of records in host memory that another protocol describes, for writing if it `writes`. Other code may write the
-    /// records too. Their fields are not compared with those of `T`, because any bytes make a `T`. The caller of
-    /// [`keep`](Self::into_view) guarantees that each item has the size of a `T`.
+    /// records too. Their fields are not compared with those of `T`, because any bytes make a `T`.
     ///
     /// # Errors
     ///
@@ -259,7 +258,7 @@ impl<T: ArrayElement, L: Rank> UnownedArray<T, L> {
     /// # Safety
     ///
     /// While `keeper` lives, the memory is valid as it is for an owner in [`keep_strided`](crate::binding::keep_strided), or for
-    /// the tensor that the array came from.
+    /// the tensor that the array came from. Each item of an array of [`from_records`](Self::from_records) has the size of a `T`.
     #[must_use]
     #[inline(always)]
     pub unsafe fn into_view<K>(self, keeper: K) -> View<T, L, K> {

@@ -115,7 +115,7 @@ impl Descriptor<'_> {
         self.access.is_shared() && self.device.device_type.is_host_readable()
     }
 
-    /// Describes new host memory that the caller allocated for all items of this shape.
+    /// Describes host memory that has all items of this shape.
     #[inline(always)]
     pub(crate) fn for_host_memory(
         data: *mut u8,

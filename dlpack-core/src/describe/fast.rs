@@ -17,6 +17,7 @@ use core::marker::PhantomData;
 use crate::describe::check::size_to_i64;
 use crate::describe::descriptor::{DescriptionSource, Descriptor};
 use crate::describe::parts::{Annotation, Reading, StrideRule};
+use crate::element::Axes;
 use crate::layout::Dims;
 use crate::layout::dims::{INLINE, InlineDims};
 use crate::layout::extent;
@@ -103,12 +104,7 @@ impl Annotation {
                 return None;
             }
         }
-        let axes = memory.axes.extents().iter().zip(memory.axes.strides());
-        for (&extent, &stride) in axes {
-            *shape.values.get_mut(shape.len)? = extent;
-            strides[shape.len] = stride;
-            shape.len += 1;
-        }
+        append_axes(memory.axes, &mut shape, &mut strides)?;
         Some((shape, strides))
     }
 
@@ -238,7 +234,7 @@ impl Annotation {
         let elements = start.bytes / start.element_bytes;
         let unit = size_to_i64(start.reading.axes.count_items());
         let mut strides = shape.packed_strides(order, unit, elements)?;
-        start.append_axes(&mut shape, &mut strides)?;
+        append_axes(start.reading.axes, &mut shape, &mut strides)?;
         Some(PlacedTensor {
             read_only: start.read_only,
             start,
@@ -297,7 +293,7 @@ impl Annotation {
                 return None;
             }
         }
-        start.append_axes(&mut shape, &mut strides)?;
+        append_axes(start.reading.axes, &mut shape, &mut strides)?;
 
         // The items that the axes reach, relative to the first, and whether each axis steps over all that the axes after it reach.
         let (mut lowest, mut highest, mut items, mut is_nested) = (0_i64, 0_i64, 1_i64, true);
@@ -350,23 +346,15 @@ struct FirstElement {
     read_only: bool,
 }
 
-impl FirstElement {
-    /// Appends the axes of the element type.
-    #[inline(always)]
-    fn append_axes(&self, shape: &mut InlineDims, strides: &mut [i64; INLINE]) -> Option<()> {
-        let axes = self
-            .reading
-            .axes
-            .extents()
-            .iter()
-            .zip(self.reading.axes.strides());
-        for (&extent, &stride) in axes {
-            *shape.values.get_mut(shape.len)? = extent;
-            strides[shape.len] = stride;
-            shape.len += 1;
-        }
-        Some(())
+/// Appends the axes of an element type to a shape. Returns `None` if there are more than [`INLINE`] then.
+#[inline(always)]
+fn append_axes(axes: &Axes, shape: &mut InlineDims, strides: &mut [i64; INLINE]) -> Option<()> {
+    for (&extent, &stride) in axes.extents().iter().zip(axes.strides()) {
+        *shape.values.get_mut(shape.len)? = extent;
+        strides[shape.len] = stride;
+        shape.len += 1;
     }
+    Some(())
 }
 
 /// The result of [`Annotation::place_tensor`].

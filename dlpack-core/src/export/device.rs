@@ -1,4 +1,5 @@
 //! Exports of device memory: shared in stream order, or copied by the driver.
+#![expect(unsafe_code, reason = "copies memory that the CPU can read, too")]
 
 use crate::export::block::UnfinishedExport;
 #[cfg(feature = "streams")]
@@ -77,7 +78,8 @@ pub(crate) fn copy_device_tensor(
         if !descriptor.data.is_null() {
             wait_on_host(descriptor.device, descriptor.stream)?;
         }
-        return copy_on_host(&descriptor.view(), descriptor.legacy, plan);
+        // SAFETY: the CPU can read memory of this device, as was just checked.
+        return unsafe { copy_on_host(&descriptor.view(), descriptor.legacy, plan) };
     }
     #[cfg(feature = "streams")]
     return device_copies::copy_by_driver(descriptor, plan, request);

@@ -40,6 +40,7 @@ pub(super) fn copy_by_driver(
             byte_offset: descriptor.byte_offset,
             read_only,
             legacy: descriptor.legacy,
+            // The export is on the device of the plan, whatever this description says.
             ..Descriptor::for_host_memory(data, lists, dtype, Access::Exclusive)
         };
         let capacity = Capacity::of_rank(copy.rank());
@@ -56,7 +57,8 @@ pub(super) fn copy_by_driver(
         byte_offset: 0,
         ..descriptor.view()
     };
-    copy_on_host(&there, descriptor.legacy, plan)
+    // SAFETY: `there` lies in the memory that the bytes were copied to.
+    unsafe { copy_on_host(&there, descriptor.legacy, plan) }
 }
 
 /// The driver that makes the copy, and the stream that the copy has to follow.

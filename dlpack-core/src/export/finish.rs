@@ -205,7 +205,8 @@ pub(super) fn transfer_path(descriptor: &Descriptor<'_>, plan: &Plan) -> Transfe
     plan.transfer_path(descriptor.device, descriptor.owned_tensor().is_some())
 }
 
-/// Carries out a plan. `owner` is called only if the plan shares the memory; `block` puts the owner into a block.
+/// Carries out a plan. `block` puts the owner into a block. For memory of the CPU, `owner` is called only if the plan shares the
+/// memory; for other memory always, and a copy then drops the owner.
 ///
 /// The descriptor is passed by reference, here and below, since moving it is expensive.
 ///
@@ -241,7 +242,10 @@ pub(super) fn finish_without_owner(
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
     match transfer_path(descriptor, plan) {
-        TransferPath::CopyHost => return copy_on_host(&descriptor.view(), descriptor.legacy, plan),
+        TransferPath::CopyHost => {
+            // SAFETY: only memory of the CPU takes this path.
+            return unsafe { copy_on_host(&descriptor.view(), descriptor.legacy, plan) };
+        }
         TransferPath::CopyDevice => return device::copy_device_tensor(descriptor, plan, request),
         TransferPath::AlreadyCopied | TransferPath::Share => {}
     }

@@ -17,7 +17,8 @@ use crate::{Descriptor, Error, ExportRequest, Managed, TensorRef};
 pub enum Handover {
     /// The tensor keeps the owner, and `take_back` may release it without the deleter.
     Kept(NonNull<DLManagedTensorVersioned>),
-    /// The owner is kept in the struct from before DLPack 1.0, or was dropped because the tensor has its own memory.
+    /// Any other result: a copy, which does not keep the owner, a tensor on a device with streams, or one in the struct from before
+    /// DLPack 1.0.
     Other(Managed),
 }
 
@@ -120,7 +121,7 @@ impl RawExport {
 
 impl Drop for RawExport {
     fn drop(&mut self) {
-        // SAFETY: `of` filled the struct, no other value has its address, and this is its only release.
+        // SAFETY: `of` or `of_computed` took the struct, no other value has its address, and this is its only release.
         unsafe { DLManagedTensorVersioned::release(self.0) };
     }
 }

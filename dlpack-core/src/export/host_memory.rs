@@ -65,9 +65,13 @@ pub(super) fn is_copy_by_this_crate(tensor: &Managed) -> bool {
 
 /// Copies a tensor that the host can read into new memory: row-major, 256-byte aligned, used by the result alone. Items that share
 /// bytes are copied only if they are contiguous.
+///
+/// # Safety
+///
+/// The CPU can read the memory of the tensor.
 // CPY-06, CPY-10, CPY-14
 #[inline(always)]
-pub(crate) fn copy_on_host(
+pub(crate) unsafe fn copy_on_host(
     tensor: &TensorRef<'_>,
     legacy: LegacyPolicy,
     plan: &Plan,
@@ -81,13 +85,13 @@ pub(crate) fn copy_on_host(
         match tensor.dtype.itemsize() {
             Some(itemsize) => {
                 // SAFETY: the tensor was checked: every item lies in memory that is borrowed for a lifetime that includes this
-                // call. `plan` chose a host copy, so the CPU can read it. `memory` is new and has space for every item.
+                // call, and the CPU can read it by this function's contract. `memory` is new and has space for every item.
                 unsafe { tensor.copy_items(itemsize, data) };
             }
             None if tensor.is_contiguous() => {
                 // SAFETY: items that share bytes are contiguous here, so they occupy whole bytes, `bytes` of them. They lie in
-                // memory that is borrowed for this call, and `data` is new memory of that size. `load` allows other threads to
-                // write the source.
+                // memory that is borrowed for this call, and `data` is new memory of that size. `load_bytes` allows other threads
+                // to write the source.
                 unsafe { atomic::load_bytes(tensor.data, data, bytes, tensor.data.addr()) };
             }
             None => {
@@ -129,7 +133,8 @@ pub unsafe fn zeroed_like(prototype: &DLTensor) -> Result<Managed, Error> {
     if device != Device::CPU {
         return Err(Error::CannotAllocate { device });
     }
-    let shape = foreign::read_shape(prototype)?;
+    // SAFETY: by this function's contract the shape has `ndim` entries.
+    let shape = unsafe { foreign::read_shape(prototype) }?;
     alloc_zeroed(shape, DataType::from_abi(prototype.dtype, false))
 }
 

@@ -60,7 +60,7 @@ impl Offer {
     ///
     /// [`Error::OutOfMemory`].
     pub fn take(&self) -> Result<Managed, Error> {
-        let tensor = self.0.as_ref().expect("until the end");
+        let tensor = self.0.as_ref().expect("it is there until it is dropped");
         let mut descriptor = Descriptor::of_tensor(tensor)?;
         let request = unordered_request(descriptor.device);
         // SAFETY: the owner keeps the tensor alive at its address, and the tensor keeps its memory, which it shares with other

@@ -118,7 +118,8 @@ pub unsafe fn view_strided<R>(
         byte_offset: 0,
     };
     // All checks that an imported tensor needs.
-    check_tensor(&tensor, 0, false)?;
+    // SAFETY: `lists` has `ndim` entries in each list.
+    unsafe { check_tensor(&tensor, 0, false) }?;
     Ok(read(&TensorRef {
         data: array.data,
         byte_offset: 0,

@@ -161,7 +161,7 @@ impl<T: Plain> ElementAccess<T> for PlainAccess {
         // SAFETY: by this function's contract `from` has `count` elements, which Rust code writes only by `memory/atomic.rs`,
         // and `to` has space for as many.
         unsafe { atomic::load_bytes(from, to.cast(), bytes, align_of::<T>()) };
-        // SAFETY: `load` has written the bytes of `count` elements to `to`, which no other code accesses.
+        // SAFETY: the load above has written the bytes of `count` elements to `to`, which no other code accesses.
         unsafe { make_values(to, count) };
     }
 

@@ -11,14 +11,19 @@ use crate::{DataType, Device, DeviceType, Error, abi};
 /// Checks everything that later reads rely on.
 ///
 /// Returns lists that replace those of the struct: with `copies_lists`, or with strides in C order if the producer left them null.
+///
+/// # Safety
+///
+/// Shape and strides are null or have `ndim` entries, which do not change during the call.
 // LAY-04, LAY-06, LAY-21, LAY-22, DTY-06, DTY-08, DEV-14
-pub(crate) fn check_tensor(
+pub(crate) unsafe fn check_tensor(
     tensor: &abi::DLTensor,
     flags: u64,
     copies_lists: bool,
 ) -> Result<Option<OwnLists>, Error> {
-    let shape = read_shape(tensor)?;
-    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries, which do not change during the call.
+    // SAFETY: by this function's contract the shape is null or has `ndim` entries.
+    let shape = unsafe { read_shape(tensor) }?;
+    // SAFETY: by this function's contract the strides are null or have `ndim` entries.
     let strides = unsafe { list_at(tensor.strides, tensor.ndim) }?;
     // Copied before the checks, which then hold for the copies, whatever the producer does.
     let lists = if copies_lists || strides.is_none() {
@@ -86,8 +91,12 @@ pub(crate) fn reject_malformed<T>(
 }
 
 /// Returns the shape of a tensor, with entries of any value. Reads only `shape` and `ndim`.
-pub(crate) fn read_shape(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
-    // SAFETY: `Managed::from_raw` requires that each list is null or has `ndim` entries that do not change.
+///
+/// # Safety
+///
+/// The shape is null or has `ndim` entries, which do not change while the result is used.
+pub(crate) unsafe fn read_shape(tensor: &abi::DLTensor) -> Result<&[i64], Error> {
+    // SAFETY: by this function's contract the shape is null or has `ndim` entries.
     let shape = unsafe { list_at(tensor.shape, tensor.ndim) }?;
     shape.map_or_else(
         || reject_malformed("shape is null although ndim is not 0", tensor.ndim),
@@ -111,7 +120,8 @@ pub unsafe fn list_at<'a>(start: *mut i64, ndim: i32) -> Result<Option<&'a [i64]
         return reject_list(start, ndim);
     }
     let is_there = rank == 0 || !start.is_null();
-    Ok(is_there.then(|| read_list(start, ndim)))
+    // SAFETY: by this function's contract the list is null or has `ndim` entries; it is aligned, as was just checked.
+    Ok(is_there.then(|| unsafe { read_list(start, ndim) }))
 }
 
 #[cold]
@@ -149,11 +159,14 @@ fn fits_memory(tensor: &abi::DLTensor, shape: &[i64], strides: &[i64], dtype: Da
 }
 
 /// Returns the shape or strides behind a pointer of a tensor; empty if the pointer is null.
-pub(super) fn read_list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
+///
+/// # Safety
+///
+/// `start` is null, or aligned and has `ndim` entries, which do not change during `'a`.
+pub(super) unsafe fn read_list<'a>(start: *mut i64, ndim: i32) -> &'a [i64] {
     match usize::try_from(ndim) {
         Ok(len) if len > 0 && !start.is_null() => {
-            // SAFETY: a tensor's shape and strides are null or have `ndim` entries, which do not change while its owner
-            // lives (`Managed::from_raw`); `list_at` checked the alignment before the first call.
+            // SAFETY: by this function's contract the list is aligned and has `ndim` entries.
             unsafe { slice::from_raw_parts(start, len) }
         }
         _ => &[],

@@ -169,10 +169,14 @@ impl Managed {
         let (tensor, flags, version) = (fields.tensor, fields.flags, fields.version);
         let (shape, strides) = match self.facts.own_lists() {
             Some(lists) => lists,
-            None => (
-                foreign::read_list(tensor.shape, tensor.ndim),
-                foreign::read_list(tensor.strides, tensor.ndim),
-            ),
+            None => {
+                let [shape, strides] = [tensor.shape, tensor.strides].map(|list| {
+                    // SAFETY: `check_tensor` found the list aligned, or this crate made it. It is null or has `ndim` entries, which do
+                    // not change while the tensor lives, by the contract of `from_raw`.
+                    unsafe { foreign::read_list(list, tensor.ndim) }
+                });
+                (shape, strides)
+            }
         };
         let device = Device::from(tensor.device);
         let flag = |mask| flags & mask != 0;

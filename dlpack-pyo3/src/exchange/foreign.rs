@@ -152,8 +152,8 @@ impl ForeignTable {
         attached::check_interpreter(py).or_fetch(py)?;
         let strides = row_major_strides(py, shape, dtype).or_fetch(py)?;
         let tensor = self.allocate(py, shape, &strides, dtype).or_fetch(py)?;
-        // SAFETY: the allocator gave the struct away. Its memory may be uninitialised: `fill_zeros` writes all of it, and nothing
-        // reads it before.
+        // SAFETY: the allocator gave the struct away. Its lists may be those that were lent to the allocator, which live longer than
+        // the tensor if `check_own_lists` fails. Its memory may be uninitialised: `fill_zeros` writes all of it before any read.
         let tensor = unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared();
         check_own_lists(py, &tensor.view(), shape, &strides).or_fetch(py)?;
         check_allocated(py, &tensor.view(), shape, dtype).or_fetch(py)?;

@@ -178,8 +178,8 @@ fn describe_fields<'a>(py: Python<'_>, array: &'a ArrayFields) -> Option<Strided
     let rank = usize::try_from(array.ndim).ok()?;
     let [shape, strides] = [array.shape, array.strides].map(|list| match rank {
         0 => &[][..],
-        // SAFETY: an array with axes has one number for each in both lists. They change only with the GIL; without one, NumPy
-        // leaves it to its users not to change an array that other threads use.
+        // SAFETY: an array with axes has one number for each in both lists. They change only if Python code runs, before which every
+        // caller reads them. Without a GIL, NumPy leaves it to its users not to change an array that other threads use.
         _ => unsafe { slice::from_raw_parts(list, rank) },
     });
     Some(Strided {

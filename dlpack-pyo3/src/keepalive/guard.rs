@@ -255,7 +255,7 @@ fn attach_and_run(body: impl FnOnce()) {
     }
     // `Python::attach` panics or hangs during interpreter shutdown, and dropping a `Py<T>` would defer the release until a
     // thread attaches (CAP-28).
-    // SAFETY: the interpreter is initialized; CPython halts a thread that attaches too late.
+    // SAFETY: the interpreter is initialized. A thread that attaches during shutdown is ended or halted by CPython.
     let state = unsafe { ffi::PyGILState_Ensure() };
     body();
     // SAFETY: `state` is the result of the matching `PyGILState_Ensure`.

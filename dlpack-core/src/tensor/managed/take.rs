@@ -25,8 +25,9 @@ use crate::{Error, Managed, Version, abi};
 ///
 /// # Safety
 ///
-/// `tensor` comes from [`Managed::into_raw`] or [`hand_over`](crate::binding::hand_over) of this crate, and the struct has
-/// not been written to since. The contract of [`Managed::from_raw`] holds too.
+/// `tensor` comes from [`Managed::into_raw`], [`hand_over`](crate::binding::hand_over),
+/// [`hand_over_plain`](crate::binding::hand_over_plain) or [`RawExport::into_raw`](crate::binding::RawExport::into_raw) of this crate,
+/// and the struct has not been written to since. The contract of [`Managed::from_raw`] holds too.
 #[inline]
 #[must_use]
 pub unsafe fn take_own(tensor: NonNull<abi::DLManagedTensorVersioned>) -> Managed {
@@ -108,10 +109,10 @@ impl Managed {
     ///
     /// # Safety
     ///
-    /// - `tensor` points to a struct whose ownership passes to this function: no other code uses the struct, its shape or
+    /// - `tensor` points to a struct whose ownership passes to this function: no other code writes the struct, its shape or
     ///   strides, or calls its deleter, and the deleter may be called on any thread.
-    /// - If the major version is supported, `shape` and `strides` are null or have `ndim` entries, and every item that they
-    ///   reach from `data + byte_offset` is initialised memory of the device.
+    /// - If the major version is supported, `shape` and `strides` are null or have `ndim` entries for as long as the result lives, and
+    ///   every item that they reach from `data + byte_offset` is memory of the device, which is initialised before it is read.
     /// - While the result lives, host-readable memory is written only through it. Otherwise the caller calls
     ///   [`Managed::shared`] before anything else. The flag `IS_COPIED` does not prove that there are no other writers: it is
     ///   a statement of the producer.
@@ -181,7 +182,8 @@ impl Managed {
         }
         let tensor = PackedStruct::new(ManagedStruct::Versioned(tensor));
         let fields = tensor.fields();
-        let lists = foreign::check_tensor(fields.tensor, fields.flags, copies_lists)?;
+        // SAFETY: by this function's contract each list is null or has `ndim` entries.
+        let lists = unsafe { foreign::check_tensor(fields.tensor, fields.flags, copies_lists) }?;
         let facts = ManagedFacts::foreign(lists);
         Ok(Self { tensor, facts })
     }
@@ -223,7 +225,8 @@ impl Managed {
         let tensor = ManagedStruct::Legacy(tensor);
         let mut managed = Self::new(tensor, ManagedFacts::foreign(None));
         let fields = managed.tensor.fields();
-        let lists = foreign::check_tensor(fields.tensor, fields.flags, copies_lists)?;
+        // SAFETY: by this function's contract each list is null or has `ndim` entries.
+        let lists = unsafe { foreign::check_tensor(fields.tensor, fields.flags, copies_lists) }?;
         managed.facts = ManagedFacts::foreign(lists);
         Ok(managed)
     }
