@@ -218,7 +218,7 @@ errors! {
         /// The data is read-only, and write access was requested.
         ReadOnly => "the tensor is read-only; write to a copy of it";
         /// Another live view may share elements with this one, and one of the two may write.
-        Borrowed => "another view of this memory is alive, and one of the two may write: drop that one first";
+        Borrowed => "another view of this memory is alive, and one of the two may write: drop that view first, or use a copy";
         /// The table that detects overlapping views with a promise cannot be used.
         NoLeaseTable { why: &'static str = "The reason." }
             => "views with a promise cannot be kept apart: {why}";
@@ -237,9 +237,10 @@ errors! {
         NoSharedBuffer => "the elements are not in a `SharedBuffer`, so a view cannot keep them alive: borrow them from their container, or keep them in a `SharedBuffer`";
         /// An array of records was needed, and a tensor has none.
         NotRecords => "a DLPack tensor cannot hold records: pass a structured array of NumPy";
-        /// The elements are not contiguous, as a slice requires.
+        /// The elements are not contiguous in the required order.
         NotContiguous { shape: Vec<i64> = "The shape.", strides: Vec<i64> = "The strides in items." }
-            => "a tensor of shape {shape:?} with strides {strides:?} is not contiguous, as a slice needs: copy it with `to_vec`, or read it with `iter`";
+            => "a tensor of shape {shape:?} with strides {strides:?} does not have the contiguous layout that is needed: copy it first, in Rust \
+                with `to_vec`, in NumPy with `ascontiguousarray`, or with `asfortranarray` for a field in Fortran order";
         /// A copy was requested of items that are smaller than a byte and not contiguous.
         PackedStrides {
             dtype: DataType = "The data type.",

@@ -122,7 +122,8 @@ pub struct ViewDyn<T, O = ()>(Leased<array::View<T, Dims, Keeper>, O>);
 /// ```
 pub struct ViewMutDyn<T, O = ()>(Leased<array::ViewMut<T, Dims, Keeper>, O>);
 
-/// What all views do: the name, the rank as a parameter and as an argument, core's view, and what it leads to.
+/// Implements what the views have in common. A row has the name of the view, its parameters besides the element type as they are
+/// declared, passed and bounded, the view of core inside it, the array that it dereferences to, and the trait of its options.
 macro_rules! views {
     ($(
         $name:ident [$($parameter:tt)*] [$($argument:tt)*] [$($bound:tt)*] over $view:ident<$list:ty> as $array:ident, $options:ident;

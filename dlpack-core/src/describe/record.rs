@@ -30,7 +30,7 @@ use crate::{Element, Error, Loan, loan::facts::NamedFacts};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a record",
     label = "`columns` needs a list of records",
-    note = "add `#[derive(Record)]` and `#[repr(C)]` to `{Self}`"
+    note = "add `#[derive(Record)]` and `#[repr(C)]` to `{Self}`; a field that is one column, such as a `Vec<f64>`, has the key `tensor` instead"
 )]
 pub trait Record: Sized + Send + Sync + 'static {
     /// The names of the columns, in the order of the fields.

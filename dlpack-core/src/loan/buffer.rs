@@ -160,7 +160,7 @@ impl<B: Writable + ?Sized> Writable for Box<B> {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not lend elements",
     label = "expected `&[T]`, or a reference to a buffer such as `&Vec<T>`",
-    note = "borrow a slice: `data = &self.field[..]`"
+    note = "borrow a slice, `data = &self.field[..]`, or a buffer of this crate, `data = &self.field`"
 )]
 pub trait Lent<'a> {
     /// The properties of the tensor that are known at compile time.

@@ -1173,3 +1173,11 @@ def test_a_setter_that_needs_a_contiguous_array():
             assert str(refused.value).endswith("it is not in Fortran order, with strides (3, 1); pass numpy.asfortranarray(x)")
         settings.kept_matrix = np.asfortranarray(array)
         assert np.asarray(settings.kept_matrix).tolist() == array.tolist()
+
+
+def test_an_adoption_that_needs_a_contiguous_array():
+    np = pytest.importorskip("numpy")
+    array = np.arange(6.0, dtype="f4")[::2]
+    with pytest.raises(BufferError, match=r"shape \[3\] with strides \[2\] does not have the contiguous layout .* in NumPy with `ascontiguousarray`"):
+        p.adopt(array)
+    assert np.asarray(p.adopt(np.ascontiguousarray(array))).tolist() == array.tolist()

@@ -181,6 +181,19 @@ def test_arguments_that_do_not_fit(argument, text):
         v.shape(argument)
 
 
+def test_a_hint_to_make_another_array_says_that_it_is_written():
+    kept = "; keep the new array, because the function writes to that one"
+    for argument, hint in [
+        (np.zeros((2, 3)), "convert it first, in NumPy by x.astype('int32')"),
+        ([[1]], "such as numpy.asarray(x, dtype='int32')"),
+    ]:
+        with Refused("image", re.escape(hint + kept)):
+            v.number_rows(argument)
+    with pytest.raises(TypeError) as refused:
+        v.shape(np.zeros((2, 3)))
+    assert kept not in str(refused.value)
+
+
 class Raising:
     """A producer that raises errors."""
 

@@ -92,7 +92,7 @@ pub(super) trait HostView: Sized {
     unsafe fn assume_unshared(self) -> Self;
 }
 
-/// One of the two views, of what a tensor can hold.
+/// A view of elements that a tensor can hold, so not of records.
 pub(super) trait IntoManaged {
     fn into_managed(self) -> Result<Managed, Error>;
 }
@@ -129,7 +129,7 @@ kinds! {
     ViewMut true into_view_mut
 }
 
-/// The view of an argument, which is another thing for numbers and for records.
+/// Extracts a view from an argument: of numbers from any array, of records from a structured array of NumPy.
 struct Extract<'a, 'py, V, O>(&'a Bound<'py, PyAny>, PhantomData<(V, O)>);
 
 impl<V: HostView, O: Options> ElementTask<V::Element> for Extract<'_, '_, V, O> {
@@ -209,7 +209,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
             read_only: array.read_only,
             array: keepalive,
         };
-        // SAFETY: the keeper keeps the memory of the array alive. Only Python code can write to it meanwhile.
+        // SAFETY: the keeper keeps the memory of the array alive, which is found and guarded above.
         Some(unsafe { Self::new_leased(found, keeper, apart) })
     }
 
@@ -226,7 +226,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
         };
         match Self::find_array(&tensor) {
             Ok((found, apart)) => {
-                // SAFETY: `found` describes the tensor that the keeper owns.
+                // SAFETY: `find_array` found and guarded the array of the tensor that the keeper owns.
                 Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
             }
             Err(error) => Self::from_converted(object, &error, tensor),
@@ -277,7 +277,7 @@ impl<V: HostView, O: Options> Leased<V, O> {
     fn from_tensor(tensor: Managed) -> Result<Self, (Error, Managed)> {
         match Self::find_array(&tensor) {
             Ok((found, apart)) => {
-                // SAFETY: `found` describes the tensor that the keeper owns.
+                // SAFETY: `find_array` found and guarded the array of the tensor that the keeper owns.
                 Ok(unsafe { Self::new_leased(found, Keeper::Tensor(tensor), apart) })
             }
             Err(error) => Err((error, tensor)),
@@ -287,6 +287,13 @@ impl<V: HostView, O: Options> Leased<V, O> {
     /// The view of a tensor that is no argument.
     pub(super) fn import(tensor: Managed) -> Result<Self, Error> {
         const { Self::CHECK_BYTES };
+        const {
+            assert!(
+                !O::CONVERT,
+                "`Convert` converts an argument of a function; from a tensor, as in an `Imported` enum, nothing is converted: \
+                 remove `Convert`"
+            );
+        };
         let tensor = if O::AS_BYTES {
             let bytes = tensor.view().len_bytes();
             tensor.cast(DataType::U8, &[bytes])?
@@ -311,19 +318,19 @@ impl<V: HostView, O: Options> Leased<V, O> {
     ///
     /// # Safety
     ///
-    /// The keeper keeps the memory of `found` alive.
+    /// `found` was made with `V::WRITES`, and the keeper keeps its memory alive. The guards are those of
+    /// [`guard_overlaps`](Self::guard_overlaps) for the span of `found`.
     #[inline(always)]
     pub(super) unsafe fn new_leased(
         found: FoundArray<V>,
         keeper: Keeper,
         (registration, lease): OverlapGuards,
     ) -> Self {
-        // SAFETY: the keeper keeps the memory alive, by this function's contract; `find_array` checked that it may be written
-        // if this kind writes.
+        // SAFETY: by this function's contract the keeper keeps the memory alive, and `found` may be written if this kind writes.
         let mut view = unsafe { V::from_found(found, keeper) };
         if O::PROMISE {
-            // SAFETY: the user's `Promise` excludes other code, and the lease excludes other views with a promise for as long
-            // as this view lives.
+            // SAFETY: the user's `Promise` excludes other code. The lease, which `guard_overlaps` took, excludes other views with a
+            // promise for as long as this view lives.
             view = unsafe { view.assume_unshared() };
         }
         Self {

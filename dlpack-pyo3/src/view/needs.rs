@@ -228,9 +228,19 @@ impl Needs {
         }
         let library = if self.cuda { "CuPy" } else { "NumPy" };
         format!(
-            "convert it first, in {library} by x.astype({})",
-            self.dtype_in_python()
+            "convert it first, in {library} by x.astype({}){}",
+            self.dtype_in_python(),
+            self.note_on_writes()
         )
+    }
+
+    /// The end of a hint to make another array.
+    const fn note_on_writes(&self) -> &'static str {
+        if self.writes {
+            "; keep the new array, because the function writes to that one"
+        } else {
+            ""
+        }
     }
 
     /// The data type, as an argument of NumPy and of CuPy.
@@ -246,19 +256,19 @@ impl Needs {
     #[cold]
     pub(super) fn not_an_array(&self, object: &Bound<'_, PyAny>) -> PyErr {
         let (py, class) = (object.py(), object.get_type());
-        let dtype = self.dtype_in_python();
+        let (dtype, note) = (self.dtype_in_python(), self.note_on_writes());
         let raised = if self.cuda {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has no `__dlpack__`; pass an array of torch, CuPy \
-                or the like, such as cupy.asarray(x, dtype={dtype})")
+                or the like, such as cupy.asarray(x, dtype={dtype}){note}")
         } else if class.hasattr(intern!(py, "to_numpy")).unwrap_or(false) {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass \
-                x.to_numpy()")
+                x.to_numpy(){note}")
         } else if self.as_bytes {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass bytes, or an \
                 array of NumPy, torch, JAX or the like")
         } else {
             fail!(py, PyTypeError: "expected {self}, found {class}, which has neither `__dlpack__` nor a buffer; pass an \
-                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype={dtype})")
+                array of NumPy, torch, JAX or the like, such as numpy.asarray(x, dtype={dtype}){note}")
         };
         raised.take_exception(py)
     }
@@ -291,7 +301,8 @@ impl Needs {
             }
             Error::NotContiguous { .. } => fail!(py, PyTypeError:
                 "expected {self}, contiguous in row-major order, found one of shape {shape} with strides {}; pass \
-                 {}.ascontiguousarray(x)", DisplayTuple(found.strides()), if self.cuda { "cupy" } else { "numpy" }),
+                 {}.ascontiguousarray(x){}", DisplayTuple(found.strides()), if self.cuda { "cupy" } else { "numpy" },
+                self.note_on_writes()),
             Error::Borrowed => fail!(py, PyTypeError:
                 "expected {self} that shares no memory with another argument or a kept view, found one of shape {shape} that may \
                  share memory, and one of the two is written; pass a copy of it{}",

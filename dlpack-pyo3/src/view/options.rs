@@ -47,6 +47,9 @@ pub struct Contiguous;
 ///     vector.iter().map(|x| x * x).sum::<f64>().sqrt()
 /// }
 /// ```
+///
+/// Only an argument can be converted. A view of a tensor that was imported before, such as a variant of an [`Imported`](crate::Imported)
+/// enum, does not compile with this option.
 #[derive(Debug)]
 pub struct Convert;
 
