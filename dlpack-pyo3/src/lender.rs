@@ -108,7 +108,7 @@ impl<'py> UnfilledLender<'py> {
     ) -> Result<Self, Raised> {
         let rank = shape.len();
         let class = lender_class(py).or_raise(py)?;
-        // SAFETY: the class of lenders, whose objects have space for as many numbers as are requested.
+        // SAFETY: the class of lenders; its objects have space for as many numbers as are requested.
         let lender = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), 2 * to_ssize(rank)) };
         if lender.is_null() {
             return Err(Raised);

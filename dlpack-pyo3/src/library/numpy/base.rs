@@ -115,7 +115,7 @@ fn allocate_object(py: Python<'_>, bytes: usize) -> Option<Bound<'_, PyAny>> {
     let class = value_class(py).or_raise(py).ok()?;
     // A type may exceed `isize::MAX` together with its alignment. CPython refuses the size.
     let bytes = Py_ssize_t::try_from(bytes).unwrap_or(Py_ssize_t::MAX);
-    // SAFETY: a class whose objects may have any number of items behind them, of one byte each.
+    // SAFETY: a class; its objects may have any number of items behind them, of one byte each.
     let object = unsafe { ffi::PyType_GenericAlloc(class.as_type_ptr(), bytes) };
     // SAFETY: a new reference, or null with an exception.
     unsafe { Bound::from_owned_ptr_or_opt(py, object) }
