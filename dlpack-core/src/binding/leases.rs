@@ -103,7 +103,7 @@ impl<L: TableLock> LeaseTable<L> {
     /// Those of [`Leases::insert`], and [`Error::NoLeaseTable`] if the lock is unavailable.
     pub fn take(&self, span: Span, writes: bool) -> Result<u64, Error> {
         let taken = self.lock.with(|leases| leases.insert(span, writes));
-        let why = "the lock of their table is never released";
+        let why = "the lock of their table was not released in time";
         taken.unwrap_or(Err(Error::NoLeaseTable { why }))
     }
 

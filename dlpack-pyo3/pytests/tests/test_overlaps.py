@@ -322,7 +322,7 @@ array = np.array([2.0, 1.0])
 try:
     p.views.sort(array)
     log.append("taken")
-except TypeError:
+except RuntimeError:
     log.append("refused")
 done.set()
 first.join()

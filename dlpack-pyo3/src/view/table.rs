@@ -66,7 +66,7 @@ impl LeaseInterface {
                 bytes: size_of::<Span>(),
             }),
             UNAVAILABLE => Err(Error::NoLeaseTable {
-                why: "the lock of their table is never released",
+                why: "the lock of their table was not released in time, as in a `fork` that takes long",
             }),
             _ => Err(Error::Borrowed),
         }
