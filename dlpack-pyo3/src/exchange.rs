@@ -192,14 +192,14 @@ unsafe extern "C" fn from_object_of(
     let export = || {
         // SAFETY: a consumer passes a valid object or null.
         let object = unsafe { check_instance(py, object, class) }?;
-        let mut other = Outcome::None;
+        let mut outcome = Outcome::None;
         // SAFETY: the thread is attached, and `check_instance` found an instance of the class.
         let kept =
-            unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut other) };
+            unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut outcome) };
         if let Some((tensor, _)) = kept {
             return Ok(tensor.as_ptr());
         }
-        match other {
+        match outcome {
             Outcome::Tensor(tensor) => Ok(tensor.into_raw().as_ptr()),
             _ => Err(Raised),
         }

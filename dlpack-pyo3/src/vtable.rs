@@ -204,8 +204,8 @@ fn export_shared<T: Exports>(
         }
     }
     let owner = guard.into_owner(&kept);
-    // SAFETY: the owner keeps the described memory valid: it keeps the object alive and borrowed, or, if `find_root` found one, the
-    // object whose export has that memory.
+    // SAFETY: the owner keeps the described memory valid. It keeps this object alive and borrowed, or it keeps the object that
+    // `find_root` found, which has the memory.
     ControlFlow::Break(unsafe {
         hand_over_described(py, owner, class, &mut described, request, outcome)
     })

@@ -1,6 +1,6 @@
 //! The axes that an element adds to the shape of its tensor.
 
-/// The panic message for an element whose number of items is no integer of 64 bits.
+/// The message of the panic if the number of items in an element overflows `usize`.
 pub(crate) const TOO_MANY_ITEMS: &str = "the number of items in an element overflows";
 
 /// Multiplies two sizes. Unlike `*`, it also finds an overflow in a release build.

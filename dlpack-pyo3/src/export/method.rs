@@ -176,16 +176,16 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
     // SAFETY: the arguments of a vectorcall, by this function's contract, which runs until this function returns.
     let arguments = unsafe { Arguments::new(py, values, positional, names) };
     let plain = arguments.are_default();
-    let mut other = Outcome::None;
+    let mut outcome = Outcome::None;
     let exported = if plain {
         // SAFETY: attached, and an instance of the class, by this function's contract.
-        unsafe { (class.export)(object, ConsumerRequest::Default, &mut other) }
+        unsafe { (class.export)(object, ConsumerRequest::Default, &mut outcome) }
     } else {
         let mut request = ExportRequest::default();
         match catch_panics(py, || arguments.parse_request(DRAFT, &mut request)) {
             // SAFETY: attached, and an instance of the class, by this function's contract.
             Ok(()) => unsafe {
-                (class.export)(object, ConsumerRequest::With(&request), &mut other)
+                (class.export)(object, ConsumerRequest::With(&request), &mut outcome)
             },
             Err(Raised) => None,
         }
@@ -195,7 +195,7 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
         let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
         return capsule.unwrap_or(ptr::null_mut());
     }
-    match other {
+    match outcome {
         Outcome::Tensor(tensor) => catch_into_null(py, || capsule::wrap_tensor(py, tensor)),
         _ => ptr::null_mut(),
     }

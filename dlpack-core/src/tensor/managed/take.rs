@@ -109,7 +109,7 @@ impl Managed {
     ///
     /// # Safety
     ///
-    /// - `tensor` points to a struct whose ownership passes to this function: no other code writes the struct, its shape or
+    /// - This function takes ownership of the struct that `tensor` points to: no other code writes the struct, its shape or
     ///   strides, or calls its deleter, and the deleter may be called on any thread.
     /// - If the major version is supported, `shape` and `strides` are null or have `ndim` entries for as long as the result lives, and
     ///   every item that they reach from `data + byte_offset` is memory of the device, which is initialised before it is read.
