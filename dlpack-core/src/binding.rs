@@ -50,7 +50,7 @@ pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
 pub use crate::export::extras::{Extras, Lists, ShareCall, lists, share};
 pub use crate::export::finish::{
-    export_unordered, export_with, is_plain, unordered_request, unordered_stream,
+    export_unordered, export_with, is_from_fast_path, is_plain, unordered_request, unordered_stream,
 };
 pub use crate::export::hand_over::{
     Handover, RawExport, hand_over, hand_over_plain, take_back, view,

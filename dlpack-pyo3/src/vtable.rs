@@ -4,11 +4,12 @@
 //! only pass the table on. All other code is compiled once.
 #![expect(unsafe_code, reason = "forgets the class of an object, for its table")]
 
-use core::{hint::assert_unchecked, ops::ControlFlow, ptr::NonNull};
+use core::{hint::assert_unchecked, mem::ManuallyDrop, ops::ControlFlow, ptr::NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{
-    self, Handover, Root, hand_over, hand_over_plain, is_plain, share_root, unordered_request, view,
+    self, Handover, Root, hand_over, hand_over_plain, is_from_fast_path, is_plain, share_root,
+    unordered_request, view,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
@@ -203,11 +204,11 @@ fn export_shared<T: Exports>(
             _ => {}
         }
     }
-    let owner = guard.into_owner(&kept);
+    let owner = || guard.into_owner(&kept);
     // SAFETY: the owner keeps the described memory valid. It keeps this object alive and borrowed, or it keeps the object that
     // `find_root` found, which has the memory.
     ControlFlow::Break(unsafe {
-        hand_over_described(py, owner, class, &mut described, request, outcome)
+        hand_over_described(py, owner, class, described, request, outcome)
     })
 }
 
@@ -220,41 +221,55 @@ fn export_exclusive<T: Exports>(
 ) -> Exported {
     // SAFETY: the guard moves into the owner together with the object.
     let (value, guard) = unsafe { T::Frozen::borrow_exclusive(object) }.ok()?;
-    let owner = guard.into_owner(object.as_any());
+    let owner = || guard.into_owner(object.as_any());
     let (py, class) = (object.py(), <T as PyClass>::NAME);
-    let mut described = value.describe_mut();
+    let described = value.describe_mut();
     // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
-    unsafe { hand_over_described(py, owner, class, &mut described, request, outcome) }
+    unsafe { hand_over_described(py, owner, class, described, request, outcome) }
 }
 
 /// Hands over the described tensor, or raises the error of its description.
 ///
-/// The fast path is inlined into each class's [`export`], so that the descriptor need not be written to memory.
+/// The fast path is inlined into each class's [`export`], where the compiler knows most fields of the descriptor. It uses the
+/// descriptor in place. Moved into a variable, or dropped, the descriptor would be written to memory first.
+///
+/// # Safety
+///
+/// The value that `owner` returns keeps the described memory valid until it is dropped.
+#[inline(always)]
+unsafe fn hand_over_described<O: ExportOwner>(
+    py: Python<'_>,
+    owner: impl FnOnce() -> O,
+    class: &str,
+    described: Result<Descriptor<'_>, Error>,
+    request: ConsumerRequest<'_>,
+    outcome: &mut Outcome,
+) -> Exported {
+    let mut described = ManuallyDrop::new(described);
+    if let Ok(descriptor) = &mut *described {
+        if is_from_fast_path(descriptor) && request.is_plain() && is_plain(descriptor) {
+            // The descriptor owns nothing, so it need not be dropped.
+            // SAFETY: same contract as this function's.
+            return unsafe { share_memory(owner(), descriptor) };
+        }
+    }
+    let export = RequestedExport {
+        described: ManuallyDrop::into_inner(described),
+        class,
+        request,
+    };
+    // SAFETY: same contract as this function's.
+    unsafe { hand_over_requested(py, owner(), export, outcome) }
+}
+
+/// Shares the memory of a tensor that [`is_plain`].
 ///
 /// # Safety
 ///
 /// The owner keeps the described memory valid until it is dropped.
 #[inline(always)]
-unsafe fn hand_over_described<O: ExportOwner>(
-    py: Python<'_>,
-    owner: O,
-    class: &str,
-    described: &mut Result<Descriptor<'_>, Error>,
-    request: ConsumerRequest<'_>,
-    outcome: &mut Outcome,
-) -> Exported {
-    let descriptor = match described {
-        Ok(descriptor) => descriptor,
-        Err(error) => {
-            raise_core_error_of(py, class, error);
-            return None;
-        }
-    };
-    if !request.is_plain() || !is_plain(descriptor) {
-        // SAFETY: same contract as this function's: the owner keeps the described memory valid.
-        return unsafe { hand_over_requested(py, owner, descriptor, request, outcome) };
-    }
-    // SAFETY: by this function's contract the owner keeps the described memory valid.
+unsafe fn share_memory<O: ExportOwner>(owner: O, descriptor: &mut Descriptor<'_>) -> Exported {
+    // SAFETY: same contract as this function's.
     match unsafe { hand_over_plain(owner, descriptor) } {
         Some(tensor) => Some((tensor, destructor::destroy_owned_capsule::<O> as Destructor)),
         None => {
@@ -262,6 +277,14 @@ unsafe fn hand_over_described<O: ExportOwner>(
             None
         }
     }
+}
+
+/// The parameters of [`hand_over_requested`]. A struct, because a description that is a parameter by itself would be passed where
+/// it lies, and so have to lie in memory.
+struct RequestedExport<'a> {
+    described: Result<Descriptor<'a>, Error>,
+    class: &'a str,
+    request: ConsumerRequest<'a>,
 }
 
 /// Stores a tensor in `outcome`, or raises its error.
@@ -298,21 +321,32 @@ fn lend_memory<O: ExportOwner>(
     }
 }
 
-/// Hands over the described tensor as the request and the device demand: the path of copies, streams and re-exports.
+/// Hands over the described tensor as the request and the device demand, or raises the error of its description. This is the path of
+/// copies, streams, re-exports, and of descriptions that are not made on a fast path.
 ///
 /// # Safety
 ///
-/// The contract of [`hand_over_described`].
+/// The owner keeps the described memory valid until it is dropped.
 #[inline(never)]
 unsafe fn hand_over_requested<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
-    descriptor: &mut Descriptor<'_>,
-    request: ConsumerRequest<'_>,
+    mut export: RequestedExport<'_>,
     outcome: &mut Outcome,
 ) -> Exported {
+    let descriptor = match &mut export.described {
+        Ok(descriptor) => descriptor,
+        Err(error) => {
+            raise_core_error_of(py, export.class, error);
+            return None;
+        }
+    };
+    if export.request.is_plain() && is_plain(descriptor) {
+        // SAFETY: by this function's contract the owner keeps the described memory valid.
+        return unsafe { share_memory(owner, descriptor) };
+    }
     let made;
-    let request = match request {
+    let request = match export.request {
         ConsumerRequest::With(request) => request,
         ConsumerRequest::Buffer => {
             lend_memory(py, owner, descriptor, outcome);

@@ -53,6 +53,8 @@ pub struct Descriptor<'a> {
 /// The source of a description.
 #[derive(Debug)]
 pub(crate) enum DescriptionSource<'a> {
+    /// Borrowed memory, described on a fast path: the description owns nothing.
+    FastPath,
     /// Borrowed memory.
     Memory,
     /// A tensor that was computed for this export (`via`), owned by its descriptor.

@@ -25,15 +25,41 @@ use crate::layout::shape::HOLE;
 use crate::layout::shape_strides::ShapeStrides;
 use crate::{Error, Order, loan::LentMemory};
 
+/// A description that was not made on a fast path.
+///
+/// Longer than the description, so the compiler keeps it in a variable of its own and copies the description from there. Otherwise
+/// the called function would write into the variable that also gets the result of the fast path, and none of its fields could
+/// stay in a register.
+struct OutOfLine<'a> {
+    described: Result<Descriptor<'a>, Error>,
+    #[expect(dead_code, reason = "makes the struct longer")]
+    excess: u64,
+}
+
+impl<'a> OutOfLine<'a> {
+    /// Replaces the source [`FastPath`](DescriptionSource::FastPath), so that the compiler can tell the descriptions apart.
+    #[inline(always)]
+    fn into_described(mut self) -> Result<Descriptor<'a>, Error> {
+        if let Ok(descriptor) = &mut self.described {
+            if let DescriptionSource::FastPath = descriptor.source {
+                descriptor.source = DescriptionSource::Memory;
+            }
+        }
+        self.described
+    }
+}
+
 impl Annotation {
     /// Describes a tensor over memory, which the caller knows to be valid for `'a`.
     #[inline(always)]
     pub(super) fn describe_over<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let Some((shape, strides)) = self.locate_packed(&memory) else {
-            if self.has_only_shape(&memory) {
-                return self.describe_shaped(memory);
-            }
-            return self.describe_unpacked(memory);
+            let describe = if self.has_only_shape(&memory) {
+                Self::describe_shaped
+            } else {
+                Self::describe_unpacked
+            };
+            return self.describe_out_of_line(memory, describe).into_described();
         };
         let descriptor = Descriptor {
             data: memory.data,
@@ -46,7 +72,7 @@ impl Annotation {
             access: memory.access,
             legacy: self.legacy,
             release: self.release,
-            source: DescriptionSource::Memory,
+            source: DescriptionSource::FastPath,
             allocation: memory.allocation,
             lifetime: PhantomData,
         };
@@ -54,6 +80,20 @@ impl Annotation {
         core::mem::forget(self);
         core::mem::forget(memory);
         Ok(descriptor)
+    }
+
+    /// Calls one of the functions that describe all that the inlined fast path does not cover.
+    #[cold]
+    #[inline(never)]
+    fn describe_out_of_line<'a>(
+        self,
+        memory: LentMemory,
+        describe: fn(Self, LentMemory) -> Result<Descriptor<'a>, Error>,
+    ) -> OutOfLine<'a> {
+        OutOfLine {
+            described: describe(self, memory),
+            excess: 0,
+        }
     }
 
     /// Shape and strides, if the tensor is packed in C or F order from the start of its memory and has at most [`INLINE`] axes.
@@ -114,7 +154,8 @@ impl Annotation {
     pub(crate) fn describe_placed<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
         let Some(found) = self.place_tensor(&memory) else {
             // By value: references would force this function to keep both in memory, although it rarely calls that one.
-            return self.describe_general(memory);
+            let describe = Self::describe_general;
+            return self.describe_out_of_line(memory, describe).into_described();
         };
         let descriptor = self.placed_descriptor(&memory, &found);
         // As in `describe_over`.
@@ -139,6 +180,7 @@ impl Annotation {
             data: start.data,
             byte_offset: start.byte_offset,
             read_only: found.read_only,
+            source: DescriptionSource::FastPath,
             ..self.new_descriptor(memory, &start.reading, device, dims)
         }
     }

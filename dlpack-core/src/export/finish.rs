@@ -39,6 +39,14 @@ pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
     descriptor.stream_origin().is_none() && descriptor.owned_tensor().is_none()
 }
 
+/// Whether the description was made on a fast path and owns nothing. Where that path is inlined, the compiler knows the answer, and
+/// behind this condition it knows the fields that are constants.
+#[must_use]
+#[inline(always)]
+pub fn is_from_fast_path(descriptor: &Descriptor<'_>) -> bool {
+    matches!(descriptor.source, DescriptionSource::FastPath)
+}
+
 /// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.
 #[must_use]
 pub fn unordered_stream(device: Device) -> Option<i64> {

@@ -191,6 +191,8 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
         }
     };
     if let Some((tensor, end)) = exported {
+        // It has no value, which the compiler does not know.
+        core::mem::forget(outcome);
         // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
         let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
         return capsule.unwrap_or(ptr::null_mut());
