@@ -9,7 +9,7 @@
 //! | export memory that a borrow of the binding keeps in place | [`export_with`] |
 //! | export such memory without a consumer's request | [`export_unordered`] |
 //! | export it with an owner that can be released without the deleter | [`hand_over`], [`take_back`] |
-//! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain) |
+//! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain); fewest if the description [`is_from_fast_path`](fn@is_from_fast_path) |
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | read such memory during a call | [`view_strided`] |

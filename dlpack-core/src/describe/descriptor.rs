@@ -53,7 +53,7 @@ pub struct Descriptor<'a> {
 /// The source of a description.
 #[derive(Debug)]
 pub(crate) enum DescriptionSource<'a> {
-    /// Borrowed memory, described on a fast path: the description owns nothing.
+    /// Borrowed memory, described on a fast path.
     FastPath,
     /// Borrowed memory.
     Memory,

@@ -39,12 +39,26 @@ pub fn is_plain(descriptor: &Descriptor<'_>) -> bool {
     descriptor.stream_origin().is_none() && descriptor.owned_tensor().is_none()
 }
 
-/// Whether the description was made on a fast path and owns nothing. Where that path is inlined, the compiler knows the answer, and
-/// behind this condition it knows the fields that are constants.
+/// Whether the description was made on a fast path and owns nothing, so that it need not be dropped. Where that path is inlined, the
+/// compiler knows the answer, and behind this condition it knows the fields that are constants.
+///
+/// ```
+/// use dlpack_core::DLPack;
+/// use dlpack_core::binding::is_from_fast_path;
+///
+/// assert!(is_from_fast_path(&[0_u8].describe()?));
+/// assert!(!is_from_fast_path(&vec![0_u8].into_dlpack()?.describe()?));
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
 #[must_use]
 #[inline(always)]
 pub fn is_from_fast_path(descriptor: &Descriptor<'_>) -> bool {
-    matches!(descriptor.source, DescriptionSource::FastPath)
+    let on_fast_path = matches!(descriptor.source, DescriptionSource::FastPath);
+    debug_assert!(
+        !on_fast_path || descriptor.dims.is_inline(),
+        "a fast path has no lists on the heap"
+    );
+    on_fast_path
 }
 
 /// The `stream` value with which Rust code requests no ordering: `-1` on devices with streams, `None` on others.

@@ -160,6 +160,12 @@ impl ShapeStrides {
         &self.inline
     }
 
+    /// Whether shape and strides are plain values.
+    #[inline(always)]
+    pub(crate) const fn is_inline(&self) -> bool {
+        self.heap.is_none()
+    }
+
     /// Takes shape and strides from the heap, if they are there.
     #[inline(always)]
     pub(crate) fn take_heap(&mut self) -> Option<Box<[i64]>> {

@@ -191,7 +191,7 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
         }
     };
     if let Some((tensor, end)) = exported {
-        // It has no value, which the compiler does not know.
+        // It is `None` then, but the compiler would generate a call that drops it.
         core::mem::forget(outcome);
         // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
         let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
