@@ -36,7 +36,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{PyClass, ffi, prelude::*, pyclass_init::PyClassInitializer};
 
-use crate::error::{OrRaise, Raised, bail, catch_panics};
+use crate::error::{OrRaise, Raised, bail, catch_panics, fail};
 use crate::exchange::lookup::{NAME, OwnTable, capsule_context};
 use crate::handover::{ConsumerRequest, Outcome};
 use crate::keepalive::{ContentsBorrow, borrow_contents, leak_static};
@@ -149,6 +149,7 @@ unsafe fn finish_call<R>(
 ///
 /// `object` is a valid Python object, or null.
 // XAP-12
+#[inline(always)]
 unsafe fn check_instance<'a, 'py>(
     py: Python<'py>,
     object: *mut ffi::PyObject,
@@ -161,8 +162,14 @@ unsafe fn check_instance<'a, 'py>(
     if class.is_instance(&object) {
         return Ok(object);
     }
+    Err(raise_not_an_instance(&object, class))
+}
+
+#[cold]
+#[inline(never)]
+fn raise_not_an_instance(object: &Bound<'_, PyAny>, class: &Vtable) -> Raised {
     let (ours, found) = (class.name, object.get_type());
-    bail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, found one of {found}")
+    fail!(object.py(), PyTypeError: "this exchange table is for objects of `{ours}`, found one of {found}")
 }
 
 /// Exports an object as an owning tensor, like `__dlpack__`.
@@ -197,6 +204,8 @@ unsafe extern "C" fn from_object_of(
         let kept =
             unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut outcome) };
         if let Some((tensor, _)) = kept {
+            // It is `None` then, but the compiler would generate a call that drops it.
+            core::mem::forget(outcome);
             return Ok(tensor.as_ptr());
         }
         match outcome {

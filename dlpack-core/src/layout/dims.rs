@@ -106,14 +106,15 @@ impl InlineDims {
             };
             if axis < self.len {
                 strides[axis] = items.checked_mul(unit)?;
-                if self.values[axis] <= 0 {
+                if self.values[axis] < 0 {
                     return None;
                 }
                 items = items.checked_mul(self.values[axis])?;
             }
         }
-        // The product is positive, so the cast keeps its value.
-        (usize::try_from(items as u64).ok()? <= most).then_some(strides)
+        // The product is zero if an extent is. It is not negative, so the cast keeps its value.
+        let items = usize::try_from(items as u64).ok()?;
+        (1..=most).contains(&items).then_some(strides)
     }
 }
 

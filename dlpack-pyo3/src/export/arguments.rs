@@ -15,7 +15,7 @@ use crate::export::set_once::SetOnce;
 use crate::keepalive::attached;
 
 /// The keywords: the most frequent one first, the one of the draft before DLPack 1.0 last.
-const KEYWORDS: [&str; 5] = ["max_version", "stream", "dl_device", "copy", "version"];
+const KEYWORDS: [&str; 5] = ["max_version", "dl_device", "copy", "stream", "version"];
 
 /// The keywords as interned strings, in the order of `KEYWORDS`. The names of a call are nearly always these very objects.
 static INTERNED: [SetOnce<ffi::PyObject>; KEYWORDS.len()] =
@@ -112,7 +112,22 @@ impl<'a, 'py> Arguments<'a, 'py> {
         unsafe { Borrowed::from_ptr(self.py, value) }
     }
 
-    /// Whether the arguments are those that nearly all consumers pass, which mean [`ExportRequest::versioned`].
+    /// Whether the only argument is a `max_version` that nearly all consumers pass, which means [`ExportRequest::versioned`].
+    #[inline(always)]
+    pub(crate) fn are_only_common_version(&self) -> bool {
+        if self.positional != 0 {
+            return false;
+        }
+        let Some(names) = self.keyword_names() else {
+            return false;
+        };
+        let mut names = names.iter_borrowed();
+        names.len() == 1
+            && names.next().is_some_and(|name| is_keyword(0, name))
+            && is_common_version(self.keyword_value(0))
+    }
+
+    /// Whether there is a `max_version` as above, and all other arguments are `None`.
     #[inline(always)]
     pub(crate) fn are_default(&self) -> bool {
         let Some(names) = self.keyword_names().filter(|_| self.positional == 0) else {
@@ -120,32 +135,29 @@ impl<'a, 'py> Arguments<'a, 'py> {
         };
         let mut versioned = false;
         for (index, name) in names.iter_borrowed().enumerate() {
-            let is = |interned: &SetOnce<_>| interned.get() == name.as_ptr();
-            if is(&INTERNED[0]) {
-                if !is_common_version(self.keyword_value(index)) {
+            let value = self.keyword_value(index);
+            if is_keyword(0, name) {
+                if !is_common_version(value) {
                     return false;
                 }
                 versioned = true;
-            } else if !self.keyword_value(index).is_none() || !INTERNED[1..4].iter().any(is) {
+            } else if !value.is_none() || !(1..4).any(|keyword| is_keyword(keyword, name)) {
                 return false;
             }
         }
         versioned
     }
 
-    /// Parses the arguments into the default `request`. `draft` adds the keyword `version` of the draft from before `max_version`.
+    /// Parses the arguments. `draft` adds the keyword `version` of the draft from before `max_version`.
     // INF-02 to INF-07
-    pub(crate) fn parse_request(
-        &self,
-        draft: bool,
-        request: &mut ExportRequest,
-    ) -> Result<(), Raised> {
+    pub(crate) fn parse_request(&self, draft: bool) -> Result<ExportRequest, Raised> {
         let Self { py, positional, .. } = *self;
+        let mut request = ExportRequest::default();
         if positional != 0 {
             bail!(py, PyTypeError: "__dlpack__() takes keyword arguments only, but {positional} positional ones were given");
         }
         let Some(names) = self.keyword_names() else {
-            return Ok(());
+            return Ok(request);
         };
         let (mut version, mut version_of_draft) = (None, None);
         for (index, name) in names.iter_borrowed().enumerate() {
@@ -177,7 +189,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
                 bail!(py, PyValueError: "`version` is the draft's form of `max_version`: give one of them")
             }
         };
-        Ok(())
+        Ok(request)
     }
 }
 
@@ -192,14 +204,26 @@ fn keyword_text<'a>(name: &'a Bound<'_, PyString>) -> Result<Cow<'a, str>, Raise
     }
 }
 
+/// Whether a name is the interned string of this keyword. Compares addresses.
+#[inline(always)]
+fn is_keyword(index: usize, name: Borrowed<'_, '_, PyAny>) -> bool {
+    INTERNED[index].get() == name.as_ptr()
+}
+
 /// Whether this is a `max_version` from `(1, 0)` to `(1, 3)`, compared by the addresses of its integers.
 #[inline(always)]
 fn is_common_version(value: Borrowed<'_, '_, PyAny>) -> bool {
-    let Ok(tuple) = value.cast_exact::<PyTuple>() else {
+    // Not `cast_exact`, which counts a reference in its error.
+    if !value.is_exact_instance_of::<PyTuple>() {
         return false;
-    };
+    }
+    // SAFETY: a tuple, as was checked.
+    let tuple = unsafe { value.cast_unchecked::<PyTuple>() };
     let mut items = tuple.iter_borrowed();
-    let (Some(major), Some(minor), None) = (items.next(), items.next(), items.next()) else {
+    if items.len() != 2 {
+        return false;
+    }
+    let (Some(major), Some(minor)) = (items.next(), items.next()) else {
         return false;
     };
     let known = |number: &SetOnce<_>, is: Borrowed<'_, '_, PyAny>| number.get() == is.as_ptr();

@@ -63,10 +63,22 @@ unsafe fn new_capsule<const IS_LEGACY: bool>(
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(end)) };
     if capsule.is_null() {
         // SAFETY: the tensor is valid and owned by this function, as no capsule was created.
-        unsafe { delete_tensor(pointer, IS_LEGACY) };
-        return Err(Raised);
+        return Err(unsafe { delete_unwrapped::<IS_LEGACY>(pointer) });
     }
     Ok(capsule)
+}
+
+/// Calls the deleter of a tensor for which no capsule could be created.
+///
+/// # Safety
+///
+/// The contract of [`delete_tensor`].
+#[cold]
+#[inline(never)]
+unsafe fn delete_unwrapped<const IS_LEGACY: bool>(tensor: NonNull<c_void>) -> Raised {
+    // SAFETY: same contract as this function's.
+    unsafe { delete_tensor(tensor, IS_LEGACY) };
+    Raised
 }
 
 /// The tensor in a capsule of any producer, and the capsule's name, which tells the struct.

@@ -5,10 +5,10 @@ use core::ffi::{CStr, c_int};
 use core::ptr;
 use std::ffi::CString;
 
-use dlpack_core::{Device, ExportRequest, Version};
+use dlpack_core::{Device, Version};
 use pyo3::{ffi, ffi::PyObject, intern, prelude::*, types::PyType};
 
-use crate::error::{Raised, catch_into_null, catch_panics};
+use crate::error::{catch_into_null, catch_panics};
 use crate::export::arguments::{self, Arguments};
 use crate::export::capsule;
 use crate::handover::{ConsumerRequest, Outcome};
@@ -159,7 +159,8 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     unsafe { dlpack_of::<DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
 }
 
-/// Exports an object as a capsule.
+/// Exports an object as a capsule. The next two functions take the arguments that this one does not expect: a function that does less
+/// saves fewer registers.
 ///
 /// # Safety
 ///
@@ -175,28 +176,70 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
     let py = unsafe { Python::assume_attached() };
     // SAFETY: the arguments of a vectorcall, by this function's contract, which runs until this function returns.
     let arguments = unsafe { Arguments::new(py, values, positional, names) };
-    let plain = arguments.are_default();
-    let mut outcome = Outcome::None;
-    let exported = if plain {
-        // SAFETY: attached, and an instance of the class, by this function's contract.
-        unsafe { (class.export)(object, ConsumerRequest::Default, &mut outcome) }
-    } else {
-        let mut request = ExportRequest::default();
-        match catch_panics(py, || arguments.parse_request(DRAFT, &mut request)) {
-            // SAFETY: attached, and an instance of the class, by this function's contract.
-            Ok(()) => unsafe {
-                (class.export)(object, ConsumerRequest::With(&request), &mut outcome)
-            },
-            Err(Raised) => None,
-        }
-    };
-    if let Some((tensor, end)) = exported {
-        // It is `None` then, but the compiler would generate a call that drops it.
-        core::mem::forget(outcome);
-        // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
-        let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
-        return capsule.unwrap_or(ptr::null_mut());
+    if arguments.are_only_common_version() {
+        // SAFETY: same contract as this function's.
+        return unsafe { export_capsule(py, object, ConsumerRequest::Default, class) };
     }
+    // SAFETY: same contract as this function's.
+    unsafe { dlpack_with_keywords::<DRAFT>(object, values, positional, names, class) }
+}
+
+/// Exports an object as [`dlpack_of`] does, with several arguments.
+///
+/// # Safety
+///
+/// The contract of [`dlpack_of`].
+#[inline(never)]
+unsafe extern "C" fn dlpack_with_keywords<const DRAFT: bool>(
+    object: *mut PyObject,
+    values: *const *mut PyObject,
+    positional: ffi::Py_ssize_t,
+    names: *mut PyObject,
+    class: &Vtable,
+) -> *mut PyObject {
+    // SAFETY: attached, by this function's contract.
+    let py = unsafe { Python::assume_attached() };
+    // SAFETY: the arguments of a vectorcall, by this function's contract, which runs until this function returns.
+    let arguments = unsafe { Arguments::new(py, values, positional, names) };
+    if arguments.are_default() {
+        // SAFETY: same contract as this function's.
+        return unsafe { export_capsule(py, object, ConsumerRequest::Default, class) };
+    }
+    let Ok(request) = catch_panics(py, move || arguments.parse_request(DRAFT)) else {
+        return ptr::null_mut();
+    };
+    // SAFETY: same contract as this function's.
+    unsafe { export_capsule(py, object, ConsumerRequest::With(&request), class) }
+}
+
+/// Exports an object as a capsule; null with an exception.
+///
+/// # Safety
+///
+/// The object is an instance of the class.
+#[inline(always)]
+unsafe fn export_capsule(
+    py: Python<'_>,
+    object: *mut PyObject,
+    request: ConsumerRequest<'_>,
+    class: &Vtable,
+) -> *mut PyObject {
+    let mut outcome = Outcome::None;
+    // SAFETY: attached, as `py` shows; an instance of the class, by this function's contract.
+    let exported = unsafe { (class.export)(object, request, &mut outcome) };
+    let Some((tensor, end)) = exported else {
+        return wrap_outcome(py, outcome);
+    };
+    // It is `None` then, but the compiler would generate a call that drops it.
+    core::mem::forget(outcome);
+    // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
+    let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
+    capsule.unwrap_or(ptr::null_mut())
+}
+
+/// Creates the capsule for a tensor that was not exported by its address.
+#[inline(never)]
+fn wrap_outcome(py: Python<'_>, outcome: Outcome) -> *mut PyObject {
     match outcome {
         Outcome::Tensor(tensor) => catch_into_null(py, || capsule::wrap_tensor(py, tensor)),
         _ => ptr::null_mut(),
