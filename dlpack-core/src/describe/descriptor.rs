@@ -147,9 +147,13 @@ impl Descriptor<'_> {
     pub(crate) fn lies_in(&self, start: *mut u8, bytes: usize) -> bool {
         // Nearly every tensor is contiguous and begins at the start of its memory.
         let begins_there = self.data == start && self.byte_offset == 0;
-        if begins_there && self.packed_bytes() <= bytes {
-            return true;
-        }
+        (begins_there && self.packed_bytes() <= bytes) || self.reaches_only(start, bytes)
+    }
+
+    /// [`lies_in`](Self::lies_in), for any strides.
+    #[cold]
+    #[inline(never)]
+    fn reaches_only(&self, start: *mut u8, bytes: usize) -> bool {
         let inside = |(first, end)| {
             let start = start.addr();
             first >= start && end <= start.saturating_add(bytes)

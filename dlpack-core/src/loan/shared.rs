@@ -455,6 +455,8 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
         // code may write it: the access set below says so, and Rust code accesses it only atomically, as `from_raw_parts_mut`
         // requires.
         let mut loan = unsafe { Loan::from_raw_parts(self.as_ptr(), self.len, Device::CPU) };
+        // The same size, without a check for an overflow, which the compiler would not remove.
+        loan.memory.bytes = self.allocation.bytes;
         // `bool`s may be written too, since `load_range` makes every byte a valid value.
         loan.memory.access = self.allocation.access;
         loan.memory.allocation = Some(NonNull::from(&self.allocation));

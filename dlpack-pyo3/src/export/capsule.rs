@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "creates and reads capsules")]
 
 use core::ffi::{CStr, c_void};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::check_aligned;
@@ -21,7 +21,7 @@ pub(crate) use dlpack_core::abi::{
 
 /// Creates a capsule around a tensor, in the struct that the tensor has.
 pub(crate) fn wrap_tensor(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::PyObject, Raised> {
-    if tensor.abi() == Abi::Legacy {
+    let capsule = if tensor.abi() == Abi::Legacy {
         let tensor = tensor.into_legacy().or_raise(py)?;
         // SAFETY: `into_legacy` gave up the tensor, so nothing else owns it; the destructor is for this struct.
         unsafe { new_capsule::<true>(py, tensor.cast(), destroy_capsule::<true>) }
@@ -29,10 +29,15 @@ pub(crate) fn wrap_tensor(py: Python<'_>, tensor: Managed) -> Result<*mut ffi::P
         let (tensor, end) = (tensor.into_raw(), destroy_capsule::<false>);
         // SAFETY: `into_raw` gave up the tensor, so nothing else owns it; the destructor is for this struct.
         unsafe { new_capsule::<false>(py, tensor.cast(), end) }
+    };
+    if capsule.is_null() {
+        return Err(Raised);
     }
+    Ok(capsule)
 }
 
 /// Creates a capsule around a tensor in the struct of DLPack 1.0 and later, with the destructor for the owner of its memory.
+/// Returns null if an exception is set.
 ///
 /// # Safety
 ///
@@ -42,12 +47,12 @@ pub(crate) unsafe fn wrap_owned(
     py: Python<'_>,
     tensor: NonNull<DLManagedTensorVersioned>,
     end: ffi::PyCapsule_Destructor,
-) -> Result<*mut ffi::PyObject, Raised> {
+) -> *mut ffi::PyObject {
     // SAFETY: same contract as this function's, for the struct of DLPack 1.0.
     unsafe { new_capsule::<false>(py, tensor.cast(), end) }
 }
 
-/// Creates a capsule around a tensor; calls the tensor's deleter if that fails.
+/// Creates a capsule around a tensor. If that fails, calls the tensor's deleter, and returns null with an exception.
 ///
 /// # Safety
 ///
@@ -57,28 +62,28 @@ unsafe fn new_capsule<const IS_LEGACY: bool>(
     _: Python<'_>,
     pointer: NonNull<c_void>,
     end: ffi::PyCapsule_Destructor,
-) -> Result<*mut ffi::PyObject, Raised> {
+) -> *mut ffi::PyObject {
     let name = capsule_name(IS_LEGACY);
     // SAFETY: the pointer and the name are valid, and `end` is the destructor for the tensor, by this function's contract.
     let capsule = unsafe { ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(end)) };
     if capsule.is_null() {
         // SAFETY: the tensor is valid and owned by this function, as no capsule was created.
-        return Err(unsafe { delete_unwrapped::<IS_LEGACY>(pointer) });
+        return unsafe { delete_unwrapped::<IS_LEGACY>(pointer) };
     }
-    Ok(capsule)
+    capsule
 }
 
-/// Calls the deleter of a tensor for which no capsule could be created.
+/// Calls the deleter of a tensor for which no capsule could be created, and returns the null that [`new_capsule`] returns.
 ///
 /// # Safety
 ///
 /// The contract of [`delete_tensor`].
 #[cold]
 #[inline(never)]
-unsafe fn delete_unwrapped<const IS_LEGACY: bool>(tensor: NonNull<c_void>) -> Raised {
+unsafe fn delete_unwrapped<const IS_LEGACY: bool>(tensor: NonNull<c_void>) -> *mut ffi::PyObject {
     // SAFETY: same contract as this function's.
     unsafe { delete_tensor(tensor, IS_LEGACY) };
-    Raised
+    ptr::null_mut()
 }
 
 /// The tensor in a capsule of any producer, and the capsule's name, which tells the struct.

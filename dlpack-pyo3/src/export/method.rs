@@ -233,8 +233,7 @@ unsafe fn export_capsule(
     // It is `None` then, but the compiler would generate a call that drops it.
     core::mem::forget(outcome);
     // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
-    let capsule = unsafe { capsule::wrap_owned(py, tensor, end) };
-    capsule.unwrap_or(ptr::null_mut())
+    unsafe { capsule::wrap_owned(py, tensor, end) }
 }
 
 /// Creates the capsule for a tensor that was not exported by its address.
