@@ -191,25 +191,55 @@ fn export_shared<T: Exports>(
     if const { T::EXTRAS.exclusive } && described.as_ref().is_ok_and(|it| it.is_read_only()) {
         return ControlFlow::Continue(());
     }
+    if const { T::EXTRAS.transparent } {
+        let export = RequestedExport {
+            described: &mut described,
+            class,
+            request,
+        };
+        // SAFETY: the guard keeps the object borrowed.
+        let exported = unsafe { export_transparent(object, guard, export, sharing, outcome) };
+        return ControlFlow::Break(exported);
+    }
+    let owner = || guard.into_owner(object.as_any());
+    // SAFETY: the owner keeps the object alive and borrowed, and so the described memory valid.
+    ControlFlow::Break(unsafe {
+        hand_over_described(py, owner, class, described, request, outcome)
+    })
+}
+
+/// Exports an object that only passes on the memory of another tensor. The export then keeps what has that memory alive, so that repeated
+/// exports and imports do not build a chain of objects.
+///
+/// # Safety
+///
+/// The guard borrows the contents of the object, which are described.
+#[inline(always)]
+unsafe fn export_transparent<T: Exports>(
+    object: &Bound<'_, T>,
+    guard: impl BorrowGuard,
+    export: RequestedExport<'_, '_>,
+    sharing: Option<&ExportRequest>,
+    outcome: &mut Outcome,
+) -> Exported {
+    let py = object.py();
     let mut kept = object.as_any().as_borrowed();
-    if let (true, Ok(descriptor)) = (const { T::EXTRAS.transparent }, &mut described) {
+    if let Ok(descriptor) = &mut *export.described {
         match find_root(descriptor) {
             // A guard borrows from the object, so the object itself must be kept alive unless its class is frozen.
             Some(Root::Owner(root)) if T::Frozen::FROZEN => kept = root.object(py),
             Some(Root::Allocation) => {
                 if let Some(shared) = share_root(descriptor, sharing) {
-                    return ControlFlow::Break(store_tensor(py, class, shared, outcome));
+                    return store_tensor(py, export.class, shared, outcome);
                 }
             }
             _ => {}
         }
     }
-    let owner = || guard.into_owner(&kept);
+    let owner = guard.into_owner(&kept);
     // SAFETY: the owner keeps the described memory valid. It keeps this object alive and borrowed, or it keeps the object that
     // `find_root` found, which has the memory.
-    ControlFlow::Break(unsafe {
-        hand_over_described(py, owner, class, described, request, outcome)
-    })
+    unsafe { hand_over_requested(py, owner, export, outcome) }
 }
 
 /// Exports an object under an exclusive borrow.
@@ -253,8 +283,10 @@ unsafe fn hand_over_described<O: ExportOwner>(
             return unsafe { share_memory(owner(), descriptor) };
         }
     }
+    // A variable of its own: the one above need not be in memory then.
+    let mut described = ManuallyDrop::into_inner(described);
     let export = RequestedExport {
-        described: ManuallyDrop::into_inner(described),
+        described: &mut described,
         class,
         request,
     };
@@ -279,10 +311,9 @@ unsafe fn share_memory<O: ExportOwner>(owner: O, descriptor: &mut Descriptor<'_>
     }
 }
 
-/// The parameters of [`hand_over_requested`]. A struct, because a description that is a parameter by itself would be passed where
-/// it lies, and so have to lie in memory.
-struct RequestedExport<'a> {
-    described: Result<Descriptor<'a>, Error>,
+/// A described tensor, and the request for it.
+struct RequestedExport<'a, 'b> {
+    described: &'a mut Result<Descriptor<'b>, Error>,
     class: &'a str,
     request: ConsumerRequest<'a>,
 }
@@ -331,10 +362,10 @@ fn lend_memory<O: ExportOwner>(
 unsafe fn hand_over_requested<O: ExportOwner>(
     py: Python<'_>,
     owner: O,
-    mut export: RequestedExport<'_>,
+    export: RequestedExport<'_, '_>,
     outcome: &mut Outcome,
 ) -> Exported {
-    let descriptor = match &mut export.described {
+    let descriptor = match export.described {
         Ok(descriptor) => descriptor,
         Err(error) => {
             raise_core_error_of(py, export.class, error);
