@@ -117,14 +117,14 @@ def test_all_consumers(pattern, versioned):
 
 
 @pytest.mark.parametrize("versioned", [True, False])
-@pytest.mark.parametrize("name", [b"dltensor", b"dltensor_versioned", b"dltensor_", b"deleted", b"", b"used"])
+@pytest.mark.parametrize("name", [b"dltensor", b"dltensor_versioned", b"dltensor_", b"deleted", b"", b"used", None])
 def test_names_are_compared_as_text(name, versioned):
     """CAP-05: a capsule with a copy of its own name was not consumed. With any other name it was, also if the names begin alike."""
     probe = p.WProbe([3])
     held = capi.references(probe)
     capsule = probe.__dlpack__(max_version=(1, 0) if versioned else None)
     seen = capi.peek(capsule)
-    text = ctypes.create_string_buffer(name)
+    text = name and ctypes.create_string_buffer(name)
     is_own = name == capi.capsule_name(capsule)
     capi.rename(capsule, text)
     del capsule
