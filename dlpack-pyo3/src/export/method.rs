@@ -159,8 +159,8 @@ unsafe extern "C" fn dlpack<T: Exports, const DRAFT: bool>(
     unsafe { dlpack_of::<DRAFT>(object, values, positional, names, Vtable::of::<T>()) }
 }
 
-/// Exports an object as a capsule. The next two functions take the arguments that this one does not expect: a function that does less
-/// saves fewer registers.
+/// Exports an object as a capsule. Arguments other than the most frequent ones are left to the next function, so that this one saves
+/// fewer registers.
 ///
 /// # Safety
 ///
@@ -184,7 +184,7 @@ unsafe extern "C" fn dlpack_of<const DRAFT: bool>(
     unsafe { dlpack_with_keywords::<DRAFT>(object, values, positional, names, class) }
 }
 
-/// Exports an object as [`dlpack_of`] does, with several arguments.
+/// Exports an object as [`dlpack_of`] does, with any arguments.
 ///
 /// # Safety
 ///
