@@ -156,20 +156,26 @@ unsafe fn check_instance<'a, 'py>(
     class: &Vtable,
 ) -> Result<Borrowed<'a, 'py, PyAny>, Raised> {
     // SAFETY: a valid object or null, by this function's contract.
-    let Some(object) = (unsafe { Borrowed::from_ptr_or_opt(py, object) }) else {
-        bail!(py, PyTypeError: "the exchange table expected an object, found NULL");
-    };
-    if class.is_instance(&object) {
-        return Ok(object);
+    let object = unsafe { Borrowed::from_ptr_or_opt(py, object) };
+    match object {
+        Some(object) if class.is_instance(&object) => Ok(object),
+        _ => Err(raise_not_an_instance(py, object, class)),
     }
-    Err(raise_not_an_instance(&object, class))
 }
 
+/// Not inlined, since the function above is inlined into each class's `borrow_tensor`.
 #[cold]
 #[inline(never)]
-fn raise_not_an_instance(object: &Bound<'_, PyAny>, class: &Vtable) -> Raised {
+fn raise_not_an_instance(
+    py: Python<'_>,
+    object: Option<Borrowed<'_, '_, PyAny>>,
+    class: &Vtable,
+) -> Raised {
+    let Some(object) = object else {
+        return fail!(py, PyTypeError: "the exchange table expected an object, found NULL");
+    };
     let (ours, found) = (class.name, object.get_type());
-    fail!(object.py(), PyTypeError: "this exchange table is for objects of `{ours}`, found one of {found}")
+    fail!(py, PyTypeError: "this exchange table is for objects of `{ours}`, found one of {found}")
 }
 
 /// Exports an object as an owning tensor, like `__dlpack__`.
@@ -204,8 +210,7 @@ unsafe extern "C" fn from_object_of(
         let kept =
             unsafe { (class.export)(object.as_ptr(), ConsumerRequest::Unordered, &mut outcome) };
         if let Some((tensor, _)) = kept {
-            // It is `None` then, but the compiler would generate a call that drops it.
-            core::mem::forget(outcome);
+            outcome.forget_none();
             return Ok(tensor.as_ptr());
         }
         match outcome {

@@ -33,6 +33,16 @@ pub(crate) enum Outcome {
     NotLent,
 }
 
+impl Outcome {
+    /// Forgets the outcome of an export that returned its tensor by address. It is [`Outcome::None`], but the compiler would generate
+    /// a call that drops it.
+    #[inline(always)]
+    pub(crate) fn forget_none(self) {
+        debug_assert!(matches!(self, Self::None), "an export has one result");
+        core::mem::forget(self);
+    }
+}
+
 impl<'a> ConsumerRequest<'a> {
     /// Whether a plain tensor is exported as it is.
     #[inline(always)]

@@ -455,7 +455,7 @@ impl<T: Plain> Buffer for SharedBuffer<T> {
         // code may write it: the access set below says so, and Rust code accesses it only atomically, as `from_raw_parts_mut`
         // requires.
         let mut loan = unsafe { Loan::from_raw_parts(self.as_ptr(), self.len, Device::CPU) };
-        // The same size, without a check for an overflow, which the compiler would not remove.
+        // `from_raw_parts` computes this size, with a check for an overflow. The allocation has stored it.
         loan.memory.bytes = self.allocation.bytes;
         // `bool`s may be written too, since `load_range` makes every byte a valid value.
         loan.memory.access = self.allocation.access;

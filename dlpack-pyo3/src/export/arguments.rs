@@ -99,6 +99,12 @@ impl<'a, 'py> Arguments<'a, 'py> {
         Some(unsafe { names.cast_unchecked::<PyTuple>() })
     }
 
+    /// The names of all arguments, if all are keyword arguments.
+    #[inline(always)]
+    fn names_of_all(&self) -> Option<Borrowed<'a, 'py, PyTuple>> {
+        self.keyword_names().filter(|_| self.positional == 0)
+    }
+
     /// The value of the keyword argument at this index. Only called without positional arguments.
     #[inline(always)]
     fn keyword_value(&self, index: usize) -> Borrowed<'a, 'py, PyAny> {
@@ -115,10 +121,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
     /// Whether the only argument is a `max_version` that nearly all consumers pass, which means [`ExportRequest::versioned`].
     #[inline(always)]
     pub(crate) fn are_only_common_version(&self) -> bool {
-        if self.positional != 0 {
-            return false;
-        }
-        let Some(names) = self.keyword_names() else {
+        let Some(names) = self.names_of_all() else {
             return false;
         };
         let mut names = names.iter_borrowed();
@@ -130,7 +133,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
     /// Whether there is a `max_version` as above, and all other arguments are `None`.
     #[inline(always)]
     pub(crate) fn are_default(&self) -> bool {
-        let Some(names) = self.keyword_names().filter(|_| self.positional == 0) else {
+        let Some(names) = self.names_of_all() else {
             return false;
         };
         let mut versioned = false;

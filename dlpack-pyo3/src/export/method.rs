@@ -230,8 +230,7 @@ unsafe fn export_capsule(
     let Some((tensor, end)) = exported else {
         return wrap_outcome(py, outcome);
     };
-    // It is `None` then, but the compiler would generate a call that drops it.
-    core::mem::forget(outcome);
+    outcome.forget_none();
     // SAFETY: `export` returned a tensor that nothing else owns, and the destructor for it.
     unsafe { capsule::wrap_owned(py, tensor, end) }
 }

@@ -1,7 +1,7 @@
 //! Capsule destructors: release the tensor of a capsule that no consumer took, or that could not be created.
 #![expect(unsafe_code, reason = "reads capsules, and takes tensors out of them")]
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
 use dlpack_core::abi::{CAPSULE_LEGACY as LEGACY, CAPSULE_VERSIONED as VERSIONED};
@@ -47,17 +47,14 @@ unsafe fn unconsumed_tensor(
     // SAFETY: a valid capsule, so no exception is raised.
     let current = unsafe { ffi::PyCapsule_GetName(capsule) };
     if current != name.as_ptr() {
-        // A consumer may have set another string with the same text.
-        let first = |text: *const c_char| {
-            // SAFETY: not null, and at least the zero byte at its end can be read.
-            unsafe { text.read() }
-        };
-        // Nearly all names that consumers set differ in the first byte.
-        if current.is_null() || first(current) != first(name.as_ptr()) {
+        if current.is_null() {
             return None;
         }
-        // SAFETY: a string that lives as long as the capsule.
-        if unsafe { CStr::from_ptr(current) } != name {
+        // SAFETY: the name of a capsule is a string that lives as long as the capsule: it has at least the zero byte at its end.
+        let first = unsafe { current.cast::<u8>().read() };
+        // A consumer may have set another string with the same text. Nearly all other names differ in the first byte.
+        // SAFETY: as above.
+        if name.to_bytes().first() != Some(&first) || unsafe { CStr::from_ptr(current) } != name {
             return None;
         }
     }
