@@ -49,10 +49,12 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
     finish(args)?;
     let step = |(rules, option)| {
         let filter = filter.clone();
-        Step::new(rules, move |sh| {
+        let step = Step::new(rules, move |sh| {
             install(sh)?;
             interpret(sh, option, short, filter.as_deref())
-        })
+        });
+        // Half an hour of processor time, of which a busy machine gives it little.
+        step.limit(4 * HOUR)
     };
     run_all(sh, "miri", RULES.map(step).into(), true)
 }
