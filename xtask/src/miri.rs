@@ -53,7 +53,7 @@ pub(crate) fn main(sh: &Shell, mut args: Arguments) -> Result<()> {
             install(sh)?;
             interpret(sh, option, short, filter.as_deref())
         });
-        // Half an hour of processor time, of which a busy machine gives it little.
+        // On a busy machine the tests take longer than the usual limit, an hour.
         step.limit(4 * HOUR)
     };
     run_all(sh, "miri", RULES.map(step).into(), true)
