@@ -2,12 +2,14 @@
 //! read-only tensors.
 //!
 //! ```text
-//! describe_over ──▶ locate_packed ─┬─▶ describe_placed ──▶ place_packed or place_strided ──▶ describe_general (`check`)
+//! describe_over ──▶ locate_packed ─┬─▶ describe_placed
 //!                                  └─▶ describe_shaped (`check`), if nothing but a shape is given
+//! describe_placed ──▶ locate_packed ──▶ place_packed or place_strided ──▶ describe_general (`check`)
 //! ```
 //!
 //! Derived code calls `describe_placed` if a declaration has an offset, a data type or strides, and so does a buffer with its own
-//! layout. All of it is inlined, which takes the compiler several times as long as the code of other declarations.
+//! layout. Most strides are those of a packed tensor, so `locate_packed` comes first here too. All of it is inlined, which takes the
+//! compiler several times as long as the code of other declarations.
 //!
 //! Each fast path returns `None` for a case that it does not cover. `describe_general` has every rule and error. A test compares
 //! the results.
@@ -61,7 +63,22 @@ impl Annotation {
             };
             return self.describe_out_of_line(memory, describe).into_described();
         };
-        let descriptor = Descriptor {
+        let descriptor = self.packed_descriptor(&memory, shape, strides);
+        // Neither value owns heap memory here. The compiler does not see this and would generate code that frees it.
+        core::mem::forget(self);
+        core::mem::forget(memory);
+        Ok(descriptor)
+    }
+
+    /// The description of a tensor that [`locate_packed`](Self::locate_packed) has located.
+    #[inline(always)]
+    fn packed_descriptor<'a>(
+        &self,
+        memory: &LentMemory,
+        shape: InlineDims,
+        strides: [i64; INLINE],
+    ) -> Descriptor<'a> {
+        Descriptor {
             data: memory.data,
             byte_offset: 0,
             dims: ShapeStrides::from_inline(shape.values, strides, shape.len),
@@ -75,11 +92,7 @@ impl Annotation {
             source: DescriptionSource::FastPath,
             allocation: memory.allocation,
             lifetime: PhantomData,
-        };
-        // Neither value owns heap memory here. The compiler does not see this and would generate code that frees it.
-        core::mem::forget(self);
-        core::mem::forget(memory);
-        Ok(descriptor)
+        }
     }
 
     /// Calls one of the functions that describe all that the inlined fast path does not cover.
@@ -152,12 +165,15 @@ impl Annotation {
     /// inlined: the compiler knows which of these there are.
     #[inline(always)]
     pub(crate) fn describe_placed<'a>(self, memory: LentMemory) -> Result<Descriptor<'a>, Error> {
-        let Some(found) = self.place_tensor(&memory) else {
+        let descriptor = if let Some((shape, strides)) = self.locate_packed(&memory) {
+            self.packed_descriptor(&memory, shape, strides)
+        } else if let Some(found) = self.place_tensor(&memory) {
+            self.placed_descriptor(&memory, &found)
+        } else {
             // By value: references would force this function to keep both in memory, although it rarely calls that one.
             let describe = Self::describe_general;
             return self.describe_out_of_line(memory, describe).into_described();
         };
-        let descriptor = self.placed_descriptor(&memory, &found);
         // As in `describe_over`.
         core::mem::forget(self);
         core::mem::forget(memory);

@@ -265,6 +265,14 @@ impl Strides for Dims {}
 #[derive(Clone, Debug)]
 pub struct List(pub Result<Dims, Error>);
 
+impl List {
+    /// Returns the list, or its error.
+    #[inline(always)]
+    pub fn check(self) -> Result<Self, Error> {
+        Ok(Self(Ok(self.0?)))
+    }
+}
+
 impl sealed::List for List {
     type Rank = OpenRank;
 

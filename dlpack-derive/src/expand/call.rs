@@ -59,13 +59,24 @@ impl<'a> Paths<'a> {
     }
 
     pub(crate) fn describe_method(&self, borrow: Borrow, body: &TokenStream) -> TokenStream {
+        let inline = quote!(#[inline]);
+        self.describe_method_with(&inline, borrow, body)
+    }
+
+    /// [`describe_method`](Self::describe_method) with another `inline` attribute.
+    pub(crate) fn describe_method_with(
+        &self,
+        inline: &TokenStream,
+        borrow: Borrow,
+        body: &TokenStream,
+    ) -> TokenStream {
         let k = &self.k;
         let (name, this) = match borrow {
             Borrow::Shared => (quote!(describe), quote!(&self)),
             Borrow::Exclusive => (quote!(describe_mut), quote!(&mut self)),
         };
         quote! {
-            #[inline]
+            #inline
             fn #name(#this) -> #k::Described<'_> { #body }
         }
     }
@@ -184,12 +195,17 @@ pub(crate) fn build_description<'a>(paths: &Paths<'a>, tensor: &'a Tensor<'a>) -
         let method = Ident::new(method, Span::call_site());
         chain.extend(quote!(.#method(#argument)));
     };
+    // Only with strides: an early return for each list keeps the compiler from writing both lists to memory. A shape alone stays
+    // in registers without it, and compiles faster.
+    let check = tensor.strides.is_some().then(|| quote!(.check()?));
     if let Some(slot) = &tensor.shape {
-        call("shape", layout_value(paths, Role::Shape, slot, None));
+        let shape = layout_value(paths, Role::Shape, slot, None);
+        call("shape", quote!(#shape #check));
     }
     if let Some((role, slot)) = &tensor.strides {
         let rank = rank_type(paths, tensor.shape.as_ref());
-        call(role.name(), layout_value(paths, *role, slot, Some(rank)));
+        let strides = layout_value(paths, *role, slot, Some(rank));
+        call(role.name(), quote!(#strides #check));
     }
     match &tensor.order {
         Some(Order::ColumnMajor) => call("column_major", TokenStream::new()),

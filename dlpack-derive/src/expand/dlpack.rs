@@ -103,7 +103,14 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     if tensor.access == Access::Writable {
         extras.extend(quote!(.exclusive()));
     }
-    extras.extend(stored_layout(paths, tensor));
+    let stored_layout = stored_layout(paths, tensor);
+    // For these, a binding calls `describe` in two places, so the compiler would not inline it.
+    let inline = if stored_layout.is_some() || owner.is_some() {
+        quote!(#[inline(always)])
+    } else {
+        quote!(#[inline])
+    };
+    extras.extend(stored_layout);
     let description = build_description(paths, tensor);
     if let Some(owner) = owner {
         let (at, this, member) = (owner.at, closure_argument(owner.at), &owner.member);
@@ -118,7 +125,7 @@ fn main_tensor(paths: &Paths<'_>, tensor: &Tensor<'_>, owner: Option<&Field<'_>>
     } else {
         description.with_borrow(Borrow::Shared)
     };
-    items.extend(paths.describe_method(Borrow::Shared, &describe));
+    items.extend(paths.describe_method_with(&inline, Borrow::Shared, &describe));
     if let (Some(field), true) = (tensor.data.field(), tensor.access != Access::ReadOnly) {
         let mut body = description.with_borrow(Borrow::Exclusive);
         if tensor.access == Access::Writable {

@@ -19,7 +19,7 @@ impl ::dlpack_core::DLPack for Series {
             __other,
             ::dlpack_core::__private::Probe::<Arc<[Candle]>>::NEW.__route(),
         ));
-    #[inline]
+    #[inline(always)]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .describe(

@@ -23,12 +23,13 @@ impl ::dlpack_core::DLPack for Frame {
                 ::dlpack_core::__private::LentLists::<Layout<3>>::of(&__this.layout)
             },
         );
-    #[inline]
+    #[inline(always)]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
+            .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout).check()?)
             .strides(
-                ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
+                ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout)
+                    .check()?,
             )
             .describe_placed(
                 ::dlpack_core::__private::lend_field::<
@@ -43,9 +44,10 @@ impl ::dlpack_core::DLPack for Frame {
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout))
+            .shape(::dlpack_core::__private::shape::<Layout<3>>(&self.layout).check()?)
             .strides(
-                ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout),
+                ::dlpack_core::__private::strides::<Layout<3>, Layout<3>>(&self.layout)
+                    .check()?,
             )
             .describe_mut(
                 ::dlpack_core::__private::lend_field_mut::<

@@ -21,7 +21,7 @@ impl ::dlpack_core::DLPack for Vectors {
             __other,
             ::dlpack_core::__private::Probe::<ScalarBuffer<f32>>::NEW.__route(),
         ));
-    #[inline]
+    #[inline(always)]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
             .shape(

@@ -20,7 +20,7 @@ impl ::dlpack_core::DLPack for Mapped {
             __other,
             ::dlpack_core::__private::Probe::<Arc<Mmap>>::NEW.__route(),
         ));
-    #[inline]
+    #[inline(always)]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::__private::describe_expression(self, ::dlpack_core::Parts::new())
     }

@@ -16,17 +16,19 @@ impl ::dlpack_core::DLPack for Frame {
         ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::shape_list([
-                    ::dlpack_core::__private::list_number(self.height),
-                    ::dlpack_core::__private::list_number(self.width),
-                    ::dlpack_core::__private::list_number(3_i64),
-                ]),
+                        ::dlpack_core::__private::list_number(self.height),
+                        ::dlpack_core::__private::list_number(self.width),
+                        ::dlpack_core::__private::list_number(3_i64),
+                    ])
+                    .check()?,
             )
             .byte_strides(
                 ::dlpack_core::__private::strides_list([
-                    ::dlpack_core::__private::list_number(self.linesize),
-                    ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::None,
-                ]),
+                        ::dlpack_core::__private::list_number(self.linesize),
+                        ::dlpack_core::__private::None,
+                        ::dlpack_core::__private::None,
+                    ])
+                    .check()?,
             )
             .describe_placed(
                 ::dlpack_core::__private::lend_field::<
@@ -40,17 +42,19 @@ impl ::dlpack_core::DLPack for Frame {
         ::dlpack_core::Parts::new()
             .shape(
                 ::dlpack_core::__private::shape_list([
-                    ::dlpack_core::__private::list_number(self.height),
-                    ::dlpack_core::__private::list_number(self.width),
-                    ::dlpack_core::__private::list_number(3_i64),
-                ]),
+                        ::dlpack_core::__private::list_number(self.height),
+                        ::dlpack_core::__private::list_number(self.width),
+                        ::dlpack_core::__private::list_number(3_i64),
+                    ])
+                    .check()?,
             )
             .byte_strides(
                 ::dlpack_core::__private::strides_list([
-                    ::dlpack_core::__private::list_number(self.linesize),
-                    ::dlpack_core::__private::None,
-                    ::dlpack_core::__private::None,
-                ]),
+                        ::dlpack_core::__private::list_number(self.linesize),
+                        ::dlpack_core::__private::None,
+                        ::dlpack_core::__private::None,
+                    ])
+                    .check()?,
             )
             .describe_mut(
                 ::dlpack_core::__private::lend_field_mut::<

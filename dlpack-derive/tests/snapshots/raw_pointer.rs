@@ -18,12 +18,13 @@ impl<const N: usize> ::dlpack_core::DLPack for Tensor<N> {
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape))
+            .shape(::dlpack_core::__private::shape::<[usize; N]>(&self.shape).check()?)
             .strides(
                 ::dlpack_core::__private::strides::<
                     [usize; N],
                     [usize; N],
-                >(&self.strides),
+                >(&self.strides)
+                    .check()?,
             )
             .describe_placed(
                 match (

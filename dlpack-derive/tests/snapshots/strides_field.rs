@@ -17,9 +17,10 @@ impl ::dlpack_core::DLPack for View {
     #[inline]
     fn describe(&self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
+            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape).check()?)
             .strides(
-                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
+                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides)
+                    .check()?,
             )
             .describe_placed(
                 ::dlpack_core::__private::lend_field::<
@@ -34,9 +35,10 @@ impl ::dlpack_core::DLPack for View {
     #[inline]
     fn describe_mut(&mut self) -> ::dlpack_core::__private::Described<'_> {
         ::dlpack_core::Parts::new()
-            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape))
+            .shape(::dlpack_core::__private::shape::<[i64; 3]>(&self.shape).check()?)
             .strides(
-                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides),
+                ::dlpack_core::__private::strides::<[i64; 2], [i64; 3]>(&self.strides)
+                    .check()?,
             )
             .describe_mut(
                 ::dlpack_core::__private::lend_field_mut::<

@@ -17,7 +17,8 @@ impl ::dlpack_core::DLPack for Every {
                 ::dlpack_core::__private::strides::<
                     _,
                     [::dlpack_core::__private::I64],
-                >(&(vec![self.step])),
+                >(&(vec![self.step]))
+                    .check()?,
             )
             .describe_placed(
                 ::dlpack_core::__private::lend_field::<
@@ -36,7 +37,8 @@ impl ::dlpack_core::DLPack for Every {
                 ::dlpack_core::__private::strides::<
                     _,
                     [::dlpack_core::__private::I64],
-                >(&(vec![self.step])),
+                >(&(vec![self.step]))
+                    .check()?,
             )
             .describe_mut(
                 ::dlpack_core::__private::lend_field_mut::<
