@@ -13,12 +13,12 @@ use dlpack_core::abi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_READ_ONLY,
 };
-use dlpack_core::binding::{Offer, export_with, text};
+use dlpack_core::binding::{self, Offer, ShareCall, export_with, text};
 use dlpack_core::import::FromList;
 use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, DLPack, DLPackTensors, Descriptor, Device, Error, ExportRequest, FromDLPack, Loan,
-    Managed, Parts, Record, SharedBuffer, Version,
+    Buffer, DLPack, DLPackTensors, Descriptor, Device, DeviceType, Error, ExportRequest,
+    FromDLPack, Loan, Managed, Parts, Record, SharedBuffer, Version,
 };
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -929,6 +929,143 @@ fn an_owner_whose_clone_has_other_memory_is_refused() {
     );
     let moved = Arc::into_inner(held).unwrap().into_dlpack().unwrap();
     assert_eq!(moved.view().to_vec::<u16>().unwrap(), [1, 2]);
+}
+
+/// What an owner lends.
+#[derive(Clone, Copy)]
+struct Lending {
+    start: *mut u16,
+    len: usize,
+    device: Device,
+    writable: bool,
+    has_gaps: bool,
+}
+
+/// An owner whose clone lends something else.
+struct Changing {
+    lending: Lending,
+    change: fn(Lending) -> Lending,
+    live: Arc<()>,
+}
+
+// SAFETY: the memory is that of the test, which uses it on one thread and keeps it until the end.
+unsafe impl Send for Changing {}
+
+impl Clone for Changing {
+    fn clone(&self) -> Self {
+        Self {
+            lending: (self.change)(self.lending),
+            change: self.change,
+            live: Arc::clone(&self.live),
+        }
+    }
+}
+
+impl Buffer for Changing {
+    fn lend(&self) -> Loan<'_> {
+        let Lending {
+            start, len, device, ..
+        } = self.lending;
+        let loan = if self.lending.writable {
+            // SAFETY: the memory of the test has these elements, and no code reads or writes them through the tensor.
+            unsafe { Loan::from_raw_parts_mut(start, len, device) }
+        } else {
+            // SAFETY: as above.
+            unsafe { Loan::from_raw_parts(start, len, device) }
+        };
+        if self.lending.has_gaps {
+            return loan.with_layout(Dims::from([2]), Dims::from([2]), 0);
+        }
+        loan
+    }
+}
+
+#[derive(DLPack)]
+struct HeldByChanging {
+    #[dlpack(data, owner)]
+    values: Changing,
+    #[dlpack(shape)]
+    shape: [usize; 1],
+    #[dlpack(offset)]
+    offset: usize,
+}
+
+/// CAP-21: the fast path for owners returns the tensor by address, and compares the clone's memory with the tensor as the general
+/// path does.
+#[test]
+fn a_clone_that_lends_other_memory_is_refused_on_the_fast_path() {
+    let mut memory = [1_u16, 2, 3, 4, 5, 6];
+    let start = memory.as_mut_ptr();
+    let share_on = |device, change: fn(Lending) -> Lending, offset: usize| {
+        let live = Arc::new(());
+        let lending = Lending {
+            start,
+            len: 4,
+            device,
+            writable: true,
+            has_gaps: false,
+        };
+        let held = HeldByChanging {
+            values: Changing {
+                lending,
+                change,
+                live: Arc::clone(&live),
+            },
+            shape: [4 - offset],
+            offset,
+        };
+        let mut call = ShareCall {
+            by_address: true,
+            outcome: None,
+        };
+        let (tensor, allocations, _) = counted(|| binding::share(&held, None, &mut call));
+        let is_shared = tensor.is_some();
+        assert_eq!(Arc::strong_count(&live), 2 + usize::from(is_shared));
+        match call.outcome {
+            None => assert!(is_shared && allocations == 1),
+            Some(outcome) => assert_eq!(outcome.unwrap_err(), Error::OwnerElsewhere),
+        }
+        drop(tensor);
+        assert_eq!(Arc::strong_count(&live), 2);
+        is_shared
+    };
+    let later = |it: Lending| Lending {
+        start: it.start.wrapping_add(1),
+        ..it
+    };
+    let shorter = |it: Lending| Lending { len: 3, ..it };
+    let elsewhere = |it: Lending| Lending {
+        device: Device::new(DeviceType::CUDA_HOST, 0),
+        ..it
+    };
+    // The offset moves the address in host memory; other devices have a handle, and the offset beside it.
+    let opencl = Device::new(DeviceType::OPENCL, 0);
+    for (device, offset) in [(Device::CPU, 0), (Device::CPU, 1), (opencl, 0), (opencl, 1)] {
+        let share = |change, offset| share_on(device, change, offset);
+        assert!(share(|it| it, offset));
+        assert!(share(|it| Lending { len: 5, ..it }, offset));
+        assert!(!share(shorter, offset));
+        assert!(!share(elsewhere, offset));
+        assert!(!share(
+            |it| Lending {
+                writable: false,
+                ..it
+            },
+            offset
+        ));
+        assert!(!share(
+            |it| Lending {
+                has_gaps: true,
+                ..it
+            },
+            offset
+        ));
+    }
+    assert!(!share_on(Device::CPU, later, 0));
+    assert!(
+        share_on(Device::CPU, later, 1),
+        "the tensor begins later too"
+    );
 }
 
 #[cfg(feature = "ndarray")]

@@ -2,6 +2,7 @@
 
 use core::{marker::PhantomData, ptr::NonNull};
 
+use crate::layout::dims::INLINE;
 use crate::layout::extent::{self, packed_bytes, stride_to_isize};
 use crate::layout::views::LayoutView;
 use crate::layout::{Dims, shape_strides::ShapeStrides};
@@ -162,18 +163,23 @@ impl Descriptor<'_> {
     }
 
     /// The size in bytes of a non-empty row-major contiguous tensor; `usize::MAX` for any other.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn packed_bytes(&self) -> usize {
-        let (shape, strides) = (self.shape(), self.strides());
+        if !self.dims.is_inline() {
+            return usize::MAX;
+        }
+        let [shape, strides] = *self.dims.inline_arrays();
         let mut items = 1_i64;
-        for (&extent, &stride) in shape.iter().zip(strides).rev() {
-            if stride != items || extent <= 0 {
-                return usize::MAX;
+        for axis in (0..INLINE).rev() {
+            if axis < self.rank() {
+                if strides[axis] != items || shape[axis] <= 0 {
+                    return usize::MAX;
+                }
+                let Some(more) = items.checked_mul(shape[axis]) else {
+                    return usize::MAX;
+                };
+                items = more;
             }
-            let Some(more) = items.checked_mul(extent) else {
-                return usize::MAX;
-            };
-            items = more;
         }
         let bytes = extent::bytes_of_items(items, self.dtype.itemsize_bits(), 7);
         bytes

@@ -8,6 +8,7 @@ use crate::export::finish::{
 };
 use crate::export::hand_over::RawExport;
 use crate::export::root::{AllocationHandle, allocation_of, share_root};
+use crate::loan::LentMemory;
 use crate::request::plan::{TransferPath, plan_without_request};
 use crate::{Descriptor, Error, ExportRequest, Loan, Managed, Parts, TensorRef, layout::extent};
 
@@ -37,9 +38,33 @@ pub(crate) fn share_clone<T: Clone + Send + 'static>(
     unsafe { finish_export(|| block, Ok, descriptor, &plan, request) }
 }
 
+/// Fast path of [`share_plain`], for a packed tensor at the start of the memory that the field lends. It is inlined into each
+/// caller, where the compiler knows most fields of the descriptor. Returns `None` for any other tensor and for every error.
+#[inline(always)]
+pub(crate) fn share_packed<T: Clone + Send + 'static>(
+    field: &T,
+    lend: for<'a> fn(&'a T) -> Loan<'a>,
+    descriptor: &mut Descriptor<'_>,
+) -> Option<RawExport> {
+    // Without the last check, a tensor with an offset would clone the field in vain.
+    if !is_plain(descriptor)
+        || descriptor.allocation.is_some()
+        || !is_packed_in(&lend(field), descriptor)
+    {
+        return None;
+    }
+    let plan = plan_without_request(&descriptor.subject());
+    let capacity = Capacity::of_rank(descriptor.rank());
+    let block = UnfinishedExport::try_new(field.clone(), capacity)?;
+    if !is_packed_in(&lend(block.owner()), descriptor) {
+        drop_out_of_line(block);
+        return None;
+    }
+    Some(RawExport::of(block, descriptor, &plan))
+}
+
 /// Fast path of [`share_clone`] without a request. Returns `None` if the tensor is not plain, if the clone does not keep its
 /// memory, or if there is no memory for the block; `share_clone` then reports the cause.
-#[inline(always)]
 pub(crate) fn share_plain<T: Clone + Send + 'static>(
     field: &T,
     lend: for<'a> fn(&'a T) -> Loan<'a>,
@@ -62,6 +87,23 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
     Some(RawExport::of(block, descriptor, &plan))
 }
 
+/// Whether a tensor is packed, begins where the loan does, and lies in it.
+#[inline(always)]
+fn is_packed_in(loan: &Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
+    let memory = &loan.memory;
+    permits(memory, descriptor)
+        && memory.layout.is_none()
+        && descriptor.data == memory.data
+        && descriptor.byte_offset == 0
+        && descriptor.packed_bytes() <= memory.bytes
+}
+
+/// Whether the memory is on the device of a tensor, and may be written if the tensor may.
+#[inline(always)]
+fn permits(memory: &LentMemory, descriptor: &Descriptor<'_>) -> bool {
+    memory.device == descriptor.device && (descriptor.read_only || !memory.access.is_read_only())
+}
+
 /// Whether the loan covers each item of a tensor.
 ///
 /// A contiguous loan covers every byte between its ends. A strided loan does not cover the gaps between its items, so the
@@ -69,8 +111,7 @@ pub(crate) fn share_plain<T: Clone + Send + 'static>(
 #[inline]
 fn covers_items(loan: Loan<'_>, descriptor: &Descriptor<'_>) -> bool {
     let memory = &loan.memory;
-    memory.device == descriptor.device
-        && (descriptor.read_only || !memory.access.is_read_only())
+    permits(memory, descriptor)
         // The clone may not keep another stream alive for as long as the tensor needs it.
         && (descriptor.stream_origin().is_none() || memory.stream == descriptor.stream)
         && descriptor.lies_in(memory.data, memory.bytes)

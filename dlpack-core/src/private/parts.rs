@@ -1,6 +1,9 @@
 //! One function for each attribute key, called by derived code: data, owner, shape, strides, offset, dtype, device, stream.
 
-use crate::export::owner_field::{share_clone, share_plain};
+use core::mem::ManuallyDrop;
+
+use crate::export::finish::is_from_fast_path;
+use crate::export::owner_field::{share_clone, share_packed, share_plain};
 use crate::export::{extras::ShareCall, hand_over::RawExport};
 use crate::layout::Dims;
 use crate::layout::shape::{self, HOLE, Int, List, Shape, StridesFor};
@@ -53,7 +56,33 @@ pub fn export_with_owner<T: OwnerHandle, R: Route<T>>(
 }
 
 /// The key `owner` in the form that `Extras::share` needs. See [`export_with_owner`].
+#[inline(always)]
 pub fn share_with_owner<T: OwnerHandle, R: Route<T>>(
+    field: &T,
+    described: Result<Descriptor<'_>, Error>,
+    request: Option<&ExportRequest>,
+    call: &mut ShareCall,
+    route: R,
+) -> Option<RawExport> {
+    let mut described = ManuallyDrop::new(described);
+    if let Ok(descriptor) = &mut *described {
+        // The fast path first: the compiler then generates this block for descriptions from there only, with constants.
+        if is_from_fast_path(descriptor) && request.is_none() && call.by_address {
+            if let Some(tensor) = share_packed(field, R::lend, descriptor) {
+                // The descriptor owns nothing, so it need not be dropped.
+                return Some(tensor);
+            }
+        }
+    }
+    // A variable of its own: the one above need not be in memory then.
+    let described = ManuallyDrop::into_inner(described);
+    share_out_of_line(field, described, request, call, route)
+}
+
+/// [`share_with_owner`] for all that its fast path does not cover.
+#[cold]
+#[inline(never)]
+fn share_out_of_line<T: OwnerHandle, R: Route<T>>(
     field: &T,
     mut described: Result<Descriptor<'_>, Error>,
     request: Option<&ExportRequest>,
