@@ -324,7 +324,7 @@ impl Managed {
 
     /// Whether this is an export of this crate, which can be converted to the legacy struct in place.
     pub(crate) fn is_own_export(&self) -> bool {
-        self.facts.block().is_some()
+        self.facts.is_of_export()
     }
 
     /// The kind of C struct that contains the tensor.
@@ -337,6 +337,7 @@ impl Managed {
     /// # Ok::<(), dlpack_core::Error>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn abi(&self) -> Abi {
         match self.tensor.get() {
             ManagedStruct::Versioned(_) => Abi::Versioned,

@@ -96,8 +96,8 @@ pub(super) struct ManagedFacts(*mut c_void);
 impl ManagedFacts {
     /// The bits of [`Access`].
     const ACCESS: usize = 0b11;
-    /// The address is that of lists.
-    const LISTS: usize = 0b100;
+    /// The address is that of a table. Set for every export of this crate, and for no foreign tensor.
+    const IS_EXPORT: usize = 0b100;
     /// The policy of an export is [`LegacyPolicy::Refuse`].
     const REFUSES_LEGACY: usize = 0b1000;
     /// No other code can access the memory of an export.
@@ -105,17 +105,15 @@ impl ManagedFacts {
     /// All flags of an export.
     const OF_EXPORT: usize = 0b1_1111;
     /// All flags of a foreign tensor.
-    const OF_FOREIGN: usize = Self::ACCESS | Self::LISTS;
+    const OF_FOREIGN: usize = Self::ACCESS | Self::IS_EXPORT;
 
     /// The facts of a foreign tensor. By the contract of `Managed::from_raw` it is exclusive, unless `Managed::shared` is called.
     #[inline]
     pub(super) fn foreign(lists: Option<OwnLists>) -> Self {
-        let mut flags = Access::Exclusive as usize;
         let address = lists.map_or(ptr::null_mut(), |lists| {
-            flags |= Self::LISTS;
             ManuallyDrop::new(lists).0.as_ptr().cast::<c_void>()
         });
-        Self(address.map_addr(|address| address | flags))
+        Self(address.map_addr(|address| address | Access::Exclusive as usize))
     }
 
     /// The facts of an export of this crate to which nothing else has access yet.
@@ -129,20 +127,28 @@ impl ManagedFacts {
             LegacyPolicy::Copy => 0,
             LegacyPolicy::Refuse => Self::REFUSES_LEGACY,
         };
-        let flags = access as usize | policy | Self::IS_UNIQUE;
+        let flags = access as usize | policy | Self::IS_UNIQUE | Self::IS_EXPORT;
         let address = ptr::from_ref(block).cast_mut().cast::<c_void>();
         Self(address.map_addr(|address| address | flags))
     }
 
+    /// Whether the tensor is an export of this crate.
     #[inline]
-    fn has(&self, flag: usize) -> bool {
-        self.0.addr() & flag != 0
+    pub(super) fn is_of_export(&self) -> bool {
+        self.0.addr() & Self::IS_EXPORT != 0
+    }
+
+    /// Whether the tensor is an export of this crate, with these flags.
+    #[inline]
+    fn is_export_with(&self, flags: usize) -> bool {
+        let flags = Self::IS_EXPORT | flags;
+        self.0.addr() & flags == flags
     }
 
     /// The lists of a foreign tensor, if they are not those of its struct. `self` owns them.
     #[inline]
     fn lists(&self) -> Option<ManuallyDrop<OwnLists>> {
-        if !self.has(Self::LISTS) {
+        if self.is_of_export() {
             return None;
         }
         let address = self.0.map_addr(|address| address & !Self::OF_FOREIGN);
@@ -160,23 +166,24 @@ impl ManagedFacts {
     /// The table of the block, if the tensor is an export of this crate.
     #[inline]
     pub(super) fn block(&self) -> Option<&'static BlockVtable> {
-        if self.has(Self::LISTS) {
+        if !self.is_of_export() {
             return None;
         }
         let block = self.0.map_addr(|address| address & !Self::OF_EXPORT);
-        let block = block.cast::<BlockVtable>();
-        // SAFETY: without the flag `LISTS` the address is null, or `of_export` took it from a reference to a static table.
-        unsafe { block.as_ref() }
+        // SAFETY: with the flag `IS_EXPORT` the address is that of a static table, from which `of_export` took it.
+        Some(unsafe { &*block.cast::<BlockVtable>() })
     }
 
     #[inline]
     pub(super) fn access(&self) -> Access {
-        match self.0.addr() & Self::ACCESS {
-            access if access == Access::Read as usize => Access::Read,
-            access if access == Access::Exclusive as usize => Access::Exclusive,
-            access if access == Access::Shared as usize => Access::Shared,
-            _ => Access::ReadShared,
-        }
+        // By index: the compiler would generate a branch for each arm of a match.
+        const ALL: [Access; 4] = [
+            Access::Read,
+            Access::Exclusive,
+            Access::Shared,
+            Access::ReadShared,
+        ];
+        ALL[self.0.addr() & Self::ACCESS]
     }
 
     #[inline]
@@ -187,16 +194,17 @@ impl ManagedFacts {
 
     /// Whether the tensor is an export of this crate, and no other code can access its memory.
     pub(super) fn is_unique(&self) -> bool {
-        self.has(Self::IS_UNIQUE) && self.access() == Access::Exclusive
+        self.is_export_with(Self::IS_UNIQUE) && self.access() == Access::Exclusive
     }
 
-    /// Records that other code can access the memory.
+    /// Records that other code can access the memory of an export.
     pub(super) fn unmark_unique(&mut self) {
+        debug_assert!(self.is_of_export(), "the bit is part of another address");
         self.0 = self.0.map_addr(|address| address & !Self::IS_UNIQUE);
     }
 
     pub(super) fn legacy_policy(&self) -> LegacyPolicy {
-        if self.has(Self::REFUSES_LEGACY) {
+        if self.is_export_with(Self::REFUSES_LEGACY) {
             LegacyPolicy::Refuse
         } else {
             LegacyPolicy::Copy
@@ -273,6 +281,10 @@ mod tests {
             };
             let mut several: Vec<_> = (1..20).map(facts).collect();
             for (facts, _) in &mut several {
+                // The address of the lists is not read as flags of an export.
+                assert_eq!(facts.access(), Access::Exclusive);
+                assert!(!facts.is_unique());
+                assert_eq!(facts.legacy_policy(), LegacyPolicy::Copy);
                 facts.set_access(Access::Shared);
                 assert_eq!(facts.own_lists(), Some((shape, expected)));
                 assert!(facts.block().is_none());
