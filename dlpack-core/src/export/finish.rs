@@ -2,7 +2,8 @@
 #![expect(unsafe_code, reason = "the owner has to keep what was described")]
 
 use alloc::sync::Arc;
-use core::{mem::replace, ptr::NonNull};
+use core::mem::{forget, replace};
+use core::ptr::NonNull;
 
 use crate::describe::descriptor::DescriptionSource;
 use crate::export::block::UnfinishedExport;
@@ -149,14 +150,20 @@ pub(crate) fn export_moved<T: Send + 'static>(
     // that memory. `finish_export` uses it last, before it returns the tensor.
     let value = unsafe { block.owner_in_place() };
     let mut described = describe(value);
+    if let Ok(descriptor) = &mut described {
+        if is_from_fast_path(descriptor) && request.is_none() && is_host_memory_of_owner(descriptor)
+        {
+            let plan = plan_without_request(&descriptor.subject());
+            let tensor = block.into_tensor(descriptor, &plan);
+            // It owns nothing, but the compiler would generate a call that drops it.
+            forget(described);
+            return Ok(tensor);
+        }
+    }
     let descriptor = match &mut described {
         Ok(descriptor) => descriptor,
         Err(error) => return move_out(Err(block.drop_and_return(error.take_out()))),
     };
-    if request.is_none() && is_host_memory_of_owner(descriptor) {
-        let plan = plan_without_request(&descriptor.subject());
-        return Ok(block.into_tensor(descriptor, &plan));
-    }
     let plan = plan_export(descriptor, request)?;
     // SAFETY: the value is the owner. It stays in the block in which it was described, and was borrowed exclusively for that.
     unsafe { finish_export(|| block, Ok, descriptor, &plan, request) }
@@ -169,16 +176,22 @@ pub(crate) fn export_shared<T: Send + Sync + 'static>(
     describe: impl for<'a> FnOnce(&'a T) -> Result<Descriptor<'a>, Error>,
     request: Option<&ExportRequest>,
 ) -> Result<Managed, Error> {
+    let owner = || Arc::clone(value);
     let mut described = describe(value);
+    if let Ok(descriptor) = &mut described {
+        if is_from_fast_path(descriptor) && request.is_none() && is_host_memory_of_owner(descriptor)
+        {
+            let plan = plan_without_request(&descriptor.subject());
+            let tensor = allocate_block(owner())?.into_tensor(descriptor, &plan);
+            // As in `export_moved`.
+            forget(described);
+            return Ok(tensor);
+        }
+    }
     let descriptor = match &mut described {
         Ok(descriptor) => descriptor,
         Err(error) => return move_out(Err(error.take_out())),
     };
-    let owner = || Arc::clone(value);
-    if request.is_none() && is_host_memory_of_owner(descriptor) {
-        let plan = plan_without_request(&descriptor.subject());
-        return Ok(allocate_block(owner())?.into_tensor(descriptor, &plan));
-    }
     let plan = plan_export(descriptor, request)?;
     // SAFETY: the descriptor borrows the value inside the `Arc`, and the clone of the `Arc` keeps that value alive and shared.
     unsafe { finish_export(owner, allocate_block, descriptor, &plan, request) }
