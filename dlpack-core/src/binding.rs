@@ -9,14 +9,14 @@
 //! | export memory that a borrow of the binding keeps in place | [`export_with`] |
 //! | export such memory without a consumer's request | [`export_unordered`] |
 //! | export it with an owner that can be released without the deleter | [`hand_over`], [`take_back`] |
-//! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain); fewest if the description [`is_from_fast_path`](fn@is_from_fast_path) |
+//! | export it with such an owner, without a request, in the fewest instructions | [`hand_over_plain`], if the tensor [`is_plain`](fn@is_plain); fewest if the description [`is_from_fast_path`](fn@is_from_fast_path), such as that of [`describe_export`](fn@describe_export) |
 //! | view a described tensor without exporting it | [`view`](fn@view), if the tensor [`is_plain`](fn@is_plain) |
 //! | make a tensor from a description by another protocol, such as Python's buffers | [`keep_strided`](fn@keep_strided) |
 //! | read such memory during a call | [`view_strided`] |
 //! | view such memory without a tensor, and make one later | [`UnownedArray`], [`View::into_tensor`](crate::array::View::into_tensor) |
 //! | slice a tensor, and export the slice later or never | [`TensorSlice`], [`PickedView`] |
 //! | make a tensor from serialized bytes | [`reinterpret_bytes`] |
-//! | find what keeps the memory below a tensor that was exported and imported repeatedly | [`find_root`], for a class with [`Extras::transparent`] |
+//! | find what keeps the memory below a tensor that was exported and imported repeatedly | [`find_root`], for a class with [`Extras::transparent`]; for a tensor of [`describe_export`](fn@describe_export), [`find_root_of_export`] |
 //! | hold the allocation of a [`SharedBuffer`](crate::SharedBuffer) directly, without the tensors in between | [`share_root`], [`keep_by_allocation`]; without a tensor at all [`share_allocation`], [`allocation_of_export`] |
 //! | re-import a tensor that this crate exported, in the fewest instructions | [`take_own`] |
 //! | import a tensor of a producer that may change its shape and strides | [`take_versioned`], [`take_legacy`] |
@@ -44,7 +44,7 @@
 mod leases;
 
 pub use crate::array::unowned::UnownedArray;
-pub use crate::describe::{record::Records, slice::TensorSlice};
+pub use crate::describe::{descriptor::describe_export, record::Records, slice::TensorSlice};
 pub use crate::dtype::dtype_of_name;
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
@@ -58,8 +58,8 @@ pub use crate::export::hand_over::{
 pub use crate::export::host_memory::{is_own_copy, zeroed_like};
 pub use crate::export::offer::Offer;
 pub use crate::export::root::{
-    AllocationHandle, Root, allocation_of_export, find_root, keep_by_allocation, share_allocation,
-    share_root,
+    AllocationHandle, Root, allocation_of_export, find_root, find_root_of_export,
+    keep_by_allocation, share_allocation, share_root,
 };
 pub use crate::export::strided::{Strided, keep_strided, view_strided};
 pub use crate::export::views::reinterpret_bytes;

@@ -73,3 +73,10 @@ pub(crate) fn find_root<'a>(described: &Descriptor<'a>) -> Option<Root<'a, Objec
     // SAFETY: an `ObjectGuard` gives access to an object of Python, and not to the memory of a tensor.
     unsafe { binding::find_root(described) }
 }
+
+/// [`find_root`] of a tensor that `describe_export` describes.
+#[inline]
+pub(crate) fn find_root_of_export(tensor: &Managed) -> Option<Root<'_, ObjectGuard<()>>> {
+    // SAFETY: as in `find_root`.
+    unsafe { binding::find_root_of_export(tensor) }
+}

@@ -8,14 +8,14 @@ use core::{hint::assert_unchecked, mem::ManuallyDrop, ops::ControlFlow, ptr::Non
 
 use dlpack_core::abi::DLManagedTensorVersioned;
 use dlpack_core::binding::{
-    self, Handover, Root, hand_over, hand_over_plain, is_from_fast_path, is_plain, share_root,
-    unordered_request, view,
+    self, Handover, Root, describe_export, hand_over, hand_over_plain, is_from_fast_path, is_plain,
+    share_root, unordered_request, view,
 };
 use dlpack_core::{DLPack, Descriptor, Device, Error, ExportRequest, Managed};
 use pyo3::{PyClass, ffi, impl_::pyclass::NoopThreadChecker, prelude::*};
 
 use crate::error::{OrRaise, Raised, catch_panics, out_of_memory, raise_core_error_of};
-use crate::handover::{ConsumerRequest, Outcome, find_root};
+use crate::handover::{ConsumerRequest, Outcome, find_root, find_root_of_export};
 use crate::keepalive::{
     BorrowGuard, ContentsBorrow, ExportOwner, already_borrowed, attached::check_interpreter,
     borrow_contents, destructor,
@@ -171,6 +171,14 @@ fn export_shared<T: Exports>(
         already_borrowed(py, class, "mutably borrowed");
         return ControlFlow::Break(None);
     };
+    if let (true, Some(wrapped)) = const { (T::Frozen::FROZEN, T::EXTRAS.wrapped) } {
+        if let (Some(tensor), true) = (wrapped(value), request.is_plain()) {
+            // SAFETY: the class is frozen, so its objects keep their tensors.
+            if let Some(exported) = unsafe { share_wrapped(object.as_any(), tensor) } {
+                return ControlFlow::Break(exported);
+            }
+        }
+    }
     let mut ordered = None;
     let sharing = request.for_sharing(T::EXTRAS.facts.is_on_host(), &mut ordered);
     if const { T::EXTRAS.share.is_some() } {
@@ -191,7 +199,7 @@ fn export_shared<T: Exports>(
     if const { T::EXTRAS.exclusive } && described.as_ref().is_ok_and(|it| it.is_read_only()) {
         return ControlFlow::Continue(());
     }
-    if const { T::EXTRAS.transparent } {
+    if const { T::EXTRAS.wrapped.is_some() } {
         let export = RequestedExport {
             described: &mut described,
             class,
@@ -206,6 +214,25 @@ fn export_shared<T: Exports>(
     ControlFlow::Break(unsafe {
         hand_over_described(py, owner, class, described, request, outcome)
     })
+}
+
+/// Fast path of [`export_transparent`]: shares the whole tensor that an object wraps, if this crate exported it. Returns `None` for
+/// any other tensor.
+///
+/// # Safety
+///
+/// The object keeps the memory of the tensor.
+#[inline(always)]
+unsafe fn share_wrapped(object: &Bound<'_, PyAny>, tensor: &Managed) -> Option<Exported> {
+    let mut descriptor = ManuallyDrop::new(describe_export(tensor)?);
+    let kept = match find_root_of_export(tensor) {
+        None => object.as_borrowed(),
+        Some(Root::Owner(root)) => root.object(object.py()),
+        Some(Root::Allocation) => return None,
+    };
+    let owner = ().into_owner(&kept);
+    // SAFETY: the owner keeps the described memory valid: it keeps the object, or the object that has the memory.
+    Some(unsafe { share_memory(owner, &mut descriptor) })
 }
 
 /// Exports an object that only passes on the memory of another tensor. The export then keeps what has that memory alive, so that repeated

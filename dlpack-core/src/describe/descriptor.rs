@@ -10,7 +10,9 @@ use crate::request::Subject;
 use crate::stream::{Queue, rules::Origin};
 use crate::tensor::{accessors::accessors, view::check_alignment};
 use crate::{DataType, Device, Error, LegacyPolicy, Managed, Order, ReleasePolicy, StreamRef};
-use crate::{TensorRef, Version, loan::access::Access, loan::shared::SharedAllocation};
+use crate::{
+    TensorRef, Version, loan::access::Access, loan::shared::SharedAllocation, version::Abi,
+};
 
 /// A tensor that was checked against the memory it lies in.
 ///
@@ -385,14 +387,34 @@ impl<'a> Descriptor<'a> {
         view: &TensorRef<'_>,
         borrowed: Option<&'a Managed>,
     ) -> Result<Self, Error> {
-        let access = tensor.access();
         // Calls the producer's code, so it comes first: for the case of a panic, all that is built before is kept in memory, and then
         // moved by wide loads that wait for the narrow stores before.
         let stream = match view.device.device_type.stream_api() {
             Some(_) => tensor.owner_stream(),
             None => None,
         };
-        let describe = |dims| Self {
+        let source = match borrowed {
+            Some(tensor) => DescriptionSource::BorrowedTensor(tensor),
+            None => DescriptionSource::Memory,
+        };
+        match ShapeStrides::copy_short(view.shape, view.strides) {
+            Some(dims) => Ok(Self::of_dims(tensor, view, dims, stream, source)),
+            None => ShapeStrides::on_heap(view.shape, view.strides)
+                .map(|dims| Self::of_dims(tensor, view, dims, stream, source)),
+        }
+    }
+
+    /// Describes a view of a tensor, with this shape and these strides.
+    #[inline(always)]
+    fn of_dims(
+        tensor: &Managed,
+        view: &TensorRef<'_>,
+        dims: ShapeStrides,
+        stream: Option<Queue>,
+        source: DescriptionSource<'a>,
+    ) -> Self {
+        let access = tensor.access();
+        Self {
             data: view.data,
             byte_offset: view.byte_offset,
             dims,
@@ -407,18 +429,50 @@ impl<'a> Descriptor<'a> {
             },
             legacy: tensor.legacy_policy(),
             release: ReleasePolicy::Safe,
-            source: match borrowed {
-                Some(tensor) => DescriptionSource::BorrowedTensor(tensor),
-                None => DescriptionSource::Memory,
-            },
+            source,
             allocation: None,
             lifetime: PhantomData,
-        };
-        match ShapeStrides::copy_short(view.shape, view.strides) {
-            Some(dims) => Ok(describe(dims)),
-            None => ShapeStrides::on_heap(view.shape, view.strides).map(describe),
         }
     }
+
+    /// The tensor that is described, if it was exported or imported before.
+    #[inline]
+    pub(crate) fn borrowed_tensor(&self) -> Option<&'a Managed> {
+        match self.source {
+            DescriptionSource::BorrowedTensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+}
+
+/// Describes a tensor of at most six axes that this crate exported, on a device without streams, as seen through a shared reference:
+/// a fast path of [`describe`](crate::DLPack::describe), for [`hand_over_plain`](crate::binding::hand_over_plain). Returns `None`
+/// for any other tensor.
+///
+/// ```
+/// use dlpack_core::binding::{describe_export, is_from_fast_path};
+/// use dlpack_core::DLPack;
+///
+/// let tensor = vec![1_u8, 2].into_dlpack()?;
+/// let described = describe_export(&tensor).expect("an export of this crate");
+/// assert!(is_from_fast_path(&described));
+/// assert_eq!(described.as_ptr(), tensor.view().as_ptr());
+/// # Ok::<(), dlpack_core::Error>(())
+/// ```
+#[must_use]
+#[inline(always)]
+pub fn describe_export(tensor: &Managed) -> Option<Descriptor<'_>> {
+    // The struct first, so that its fields are found in one way.
+    if tensor.abi() != Abi::Versioned || !tensor.is_own_export() {
+        return None;
+    }
+    let view = tensor.view_inlined();
+    if view.device.device_type.stream_api().is_some() {
+        return None;
+    }
+    let dims = ShapeStrides::copy_short(view.shape, view.strides)?;
+    let source = DescriptionSource::FastPath;
+    Some(Descriptor::of_dims(tensor, &view, dims, None, source))
 }
 
 #[cfg(test)]

@@ -26,8 +26,9 @@ pub struct Extras<T: ?Sized> {
     pub facts: Facts,
     /// Whether a consumer may write the data, so that a shared export needs exclusive access.
     pub exclusive: bool,
-    /// Whether the value only wraps an imported tensor. An export may then keep that tensor's owner instead of the value.
-    pub transparent: bool,
+    /// For a type whose values only wrap an imported tensor, or a part of one: returns the tensor, or `None` for a part. An export may
+    /// keep the owner of that tensor instead of the value.
+    pub wrapped: Option<for<'a> fn(&'a T) -> Option<&'a Managed>>,
     /// The device of the data, for a type that knows it without a description.
     pub device: Option<fn(&T) -> Device>,
     /// Shape and strides, if the value stores them as `i64`, so that they can be borrowed.
@@ -41,7 +42,7 @@ impl<T: ?Sized> Extras<T> {
     pub const NONE: Self = Self {
         facts: Facts::UNKNOWN,
         exclusive: false,
-        transparent: false,
+        wrapped: None,
         device: None,
         lists: None,
         share: None,
@@ -59,9 +60,9 @@ impl<T: ?Sized> Extras<T> {
         self
     }
 
-    /// Declares that the value only wraps an imported tensor.
-    pub const fn transparent(mut self) -> Self {
-        self.transparent = true;
+    /// Declares that the value only wraps an imported tensor, and sets the function that returns it, unless the value wraps a part.
+    pub const fn transparent(mut self, wrapped: for<'a> fn(&'a T) -> Option<&'a Managed>) -> Self {
+        self.wrapped = Some(wrapped);
         self
     }
 

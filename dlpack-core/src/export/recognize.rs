@@ -6,8 +6,34 @@ use core::{any::TypeId, ffi::c_void, marker::PhantomData};
 use crate::export::block::{
     self, UnfinishedExport, delete_legacy, delete_versioned, owner_at, vtable_of,
 };
+use crate::stream::{Queue, owner::StreamOwner};
 use crate::tensor::managed_facts::BlockVtable;
-use crate::{Descriptor, Managed, stream::owner::StreamOwner};
+use crate::{Descriptor, Device, Managed};
+
+/// The device of a tensor, and the stream on which it is written.
+#[derive(Clone, Copy)]
+pub(super) struct StreamWork {
+    device: Device,
+    stream: Option<Queue>,
+}
+
+impl StreamWork {
+    #[inline]
+    pub(super) fn of(described: &Descriptor<'_>) -> Self {
+        let Descriptor { device, stream, .. } = *described;
+        Self { device, stream }
+    }
+
+    /// None: the device has no streams.
+    #[inline]
+    pub(super) fn none_on(device: Device) -> Self {
+        debug_assert!(device.device_type.stream_api().is_none(), "no streams");
+        Self {
+            device,
+            stream: None,
+        }
+    }
+}
 
 /// An export block of this crate that a tensor lies in.
 #[derive(Clone, Copy)]
@@ -41,28 +67,25 @@ impl<'a> Block<'a> {
     }
 
     /// The owner, if it is of type `O` and its memory can be freed without regard to streams, or after the work on the stream on
-    /// which `described` is written.
+    /// which a re-export is written.
     ///
     /// The owner of device memory is wrapped in a [`StreamOwner`], which frees it after the consumer's work. A re-export has a
-    /// stream binding of its own, so it may skip the wrapper, provided that the wrapper is bound to the stream that `described`
+    /// stream binding of its own, so it may skip the wrapper, provided that the wrapper is bound to the stream that the re-export
     /// is written on and to no other.
     #[inline]
-    pub(super) fn owner_in_order<O: Send + 'static>(
-        &self,
-        described: &Descriptor<'_>,
-    ) -> Option<&'a O> {
+    pub(super) fn owner_in_order<O: Send + 'static>(&self, work: StreamWork) -> Option<&'a O> {
         let plain = self.owner::<O>();
-        if plain.is_some() || described.device.device_type.stream_api().is_none() {
+        if plain.is_some() || work.device.device_type.stream_api().is_none() {
             return plain;
         }
-        self.wrapped_owner(described)
+        self.wrapped_owner(work)
     }
 
-    /// The owner in a [`StreamOwner`] that is bound to the stream of `described`.
+    /// The owner in a [`StreamOwner`] that is bound to the stream of the re-export.
     #[cold]
     #[inline(never)]
-    fn wrapped_owner<O: Send + 'static>(&self, described: &Descriptor<'_>) -> Option<&'a O> {
-        let Descriptor { device, stream, .. } = *described;
+    fn wrapped_owner<O: Send + 'static>(&self, work: StreamWork) -> Option<&'a O> {
+        let StreamWork { device, stream } = work;
         if let Some(wrapper) = self.owner::<StreamOwner<O>>() {
             return wrapper.owner(device, stream);
         }

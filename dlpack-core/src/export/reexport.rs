@@ -1,8 +1,7 @@
 //! Re-exports: exports that have another tensor, exported or imported before, as their owner.
 
-use crate::describe::descriptor::DescriptionSource;
 use crate::export::finish::export_moved;
-use crate::export::recognize::Block;
+use crate::export::recognize::{Block, StreamWork};
 use crate::memory::counted::Counted;
 use crate::{Descriptor, Error, ExportRequest, Managed};
 
@@ -39,32 +38,30 @@ pub(super) fn reexport_changed(
     Ok(export.with_base_facts(sole, copied && request.is_none()))
 }
 
-/// The first result of `find` for the block of the described tensor or, if that is a re-export, of the tensor below it, and so on
-/// down.
+/// The first result of `find` for the block of a tensor or, if that is a re-export, of the tensor below it, and so on down. `work`
+/// is the work on the stream that the tensor is exported on again.
 ///
 /// An export that can hold the owner of that tensor need not hold the tensors in between. Returns `None` if such a tensor is
 /// needed because it frees device memory after the work of several streams.
 #[inline]
 pub(super) fn find_in_layers<'a, R>(
-    described: &Descriptor<'a>,
+    mut tensor: &'a Managed,
+    work: StreamWork,
     find: impl Fn(Block<'a>) -> Option<R>,
 ) -> Option<R> {
-    let DescriptionSource::BorrowedTensor(mut tensor) = described.source else {
-        return None;
-    };
     loop {
         let block = Block::of(tensor)?;
         let found = find(block);
         if found.is_some() {
             return found;
         }
-        tensor = tensor_below(block, described)?;
+        tensor = tensor_below(block, work)?;
     }
 }
 
 /// The tensor that a re-export has as its owner.
-fn tensor_below<'a>(block: Block<'a>, described: &Descriptor<'_>) -> Option<&'a Managed> {
-    let sole = block.owner_in_order::<ReexportOwner<Managed>>(described);
-    let several = || block.owner_in_order::<ReexportOwner<Counted<Managed>>>(described);
+fn tensor_below<'a>(block: Block<'a>, work: StreamWork) -> Option<&'a Managed> {
+    let sole = block.owner_in_order::<ReexportOwner<Managed>>(work);
+    let several = || block.owner_in_order::<ReexportOwner<Counted<Managed>>>(work);
     (sole.map(|layer| &layer.0)).or_else(|| several().map(|layer| &*layer.0))
 }

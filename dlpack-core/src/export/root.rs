@@ -15,13 +15,12 @@ use crate::export::dims_storage::Capacity;
 use crate::export::extras::ShareCall;
 use crate::export::finish::{plan_export, transfer_path};
 use crate::export::hand_over::RawExport;
-use crate::export::recognize::Block;
+use crate::export::recognize::{Block, StreamWork};
 use crate::export::reexport::find_in_layers;
 use crate::loan::shared::SharedAllocation;
 use crate::request::{Plan, plan::TransferPath};
-use crate::{
-    DLPack, Descriptor, Device, Error, ExportRequest, Managed, abi, tensor::managed::take_own,
-};
+use crate::tensor::managed::{device_of, take_own};
+use crate::{DLPack, Descriptor, Device, Error, ExportRequest, Managed, abi};
 
 /// A handle to the allocation of a [`SharedBuffer`](crate::SharedBuffer), which stays allocated until the handle is dropped. Also
 /// the owner of an export that holds only an allocation.
@@ -74,8 +73,10 @@ pub(crate) fn allocation_of<'a>(described: &Descriptor<'a>) -> Option<&'a Shared
         debug_assert!(contains_items(allocation, described));
         return Some(allocation);
     }
-    let find = |block: Block<'a>| block.owner_in_order::<AllocationHandle>(described);
-    let allocation = find_in_layers(described, find).map(|owner| &owner.0);
+    let tensor = described.borrowed_tensor()?;
+    let work = StreamWork::of(described);
+    let find = |block: Block<'a>| block.owner_in_order::<AllocationHandle>(work);
+    let allocation = find_in_layers(tensor, work, find).map(|owner| &owner.0);
     allocation.filter(|allocation| contains_items(allocation, described))
 }
 
@@ -110,9 +111,34 @@ pub unsafe fn find_root<'a, O: Send + Sync + 'static>(
     if described.allocation.is_some() {
         return Some(Root::Allocation);
     }
-    find_in_layers(described, |block| {
-        let owner = block.owner_in_order::<O>(described).map(Root::Owner);
-        let allocation = || block.owner_in_order::<AllocationHandle>(described);
+    find_root_of_tensor(described.borrowed_tensor()?, StreamWork::of(described))
+}
+
+/// [`find_root`] of a tensor that is described by [`describe_export`](crate::binding::describe_export).
+///
+/// # Safety
+///
+/// The contract of [`find_root`].
+#[must_use]
+#[inline(always)]
+pub unsafe fn find_root_of_export<O: Send + Sync + 'static>(
+    tensor: &Managed,
+) -> Option<Root<'_, O>> {
+    // The common case: the root is the owner of the tensor itself.
+    if let Some(owner) = Block::of(tensor)?.owner::<O>() {
+        return Some(Root::Owner(owner));
+    }
+    find_root_of_tensor(tensor, StreamWork::none_on(device_of(tensor)))
+}
+
+#[inline(never)]
+fn find_root_of_tensor<O: Send + Sync + 'static>(
+    tensor: &Managed,
+    work: StreamWork,
+) -> Option<Root<'_, O>> {
+    find_in_layers(tensor, work, |block| {
+        let owner = block.owner_in_order::<O>(work).map(Root::Owner);
+        let allocation = || block.owner_in_order::<AllocationHandle>(work);
         owner.or_else(|| allocation().map(|_| Root::Allocation))
     })
 }

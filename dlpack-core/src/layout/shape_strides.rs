@@ -1,7 +1,6 @@
 //! [`ShapeStrides`]: shape and strides of one tensor. Descriptors hold them, and exports store them in their block.
 
 use alloc::boxed::Box;
-use core::array::from_fn;
 
 use crate::Error;
 use crate::error::concat_lists;
@@ -53,8 +52,16 @@ impl ShapeStrides {
         if rank > INLINE {
             return None;
         }
-        let copy = |list: &[i64]| from_fn(|axis| if axis < rank { list[axis] } else { 0 });
-        Some(Self::from_inline(copy(shape), copy(&strides[..rank]), rank))
+        let strides = &strides[..rank];
+        // `from_fn` would be a call in a large function.
+        let mut copies = [[0; INLINE]; 2];
+        for axis in 0..INLINE {
+            if axis < rank {
+                copies[0][axis] = shape[axis];
+                copies[1][axis] = strides[axis];
+            }
+        }
+        Some(Self::from_inline(copies[0], copies[1], rank))
     }
 
     /// Replaces shape and strides by copies of these.

@@ -44,6 +44,15 @@ impl Contents {
         Tensor::of_contents(py, Self::Slice { whole, slice })
     }
 
+    /// The tensor, unless it is a slice.
+    #[inline]
+    pub(super) fn as_whole(&self) -> Option<&Managed> {
+        match self {
+            Self::Whole(tensor) => Some(tensor),
+            Self::Slice { .. } => None,
+        }
+    }
+
     /// The tensor, or that of which it is a slice.
     #[inline]
     pub(super) fn whole(&self) -> &Managed {

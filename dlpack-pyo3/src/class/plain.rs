@@ -19,8 +19,8 @@ pub(crate) struct PlainTensor {
 }
 
 impl DLPack for PlainTensor {
-    const EXTRAS: Extras<Self> = Extras::NONE
-        .transparent()
+    const EXTRAS: Extras<Self> = Extras::<Self>::NONE
+        .transparent(|tensor| Some(&tensor.managed))
         .device(|tensor| device_of(&tensor.managed));
 
     fn describe(&self) -> Result<Descriptor<'_>, Error> {

@@ -80,8 +80,8 @@ impl From<Managed> for Tensor {
 }
 
 impl DLPack for Tensor {
-    const EXTRAS: Extras<Self> = Extras::NONE
-        .transparent()
+    const EXTRAS: Extras<Self> = Extras::<Self>::NONE
+        .transparent(|tensor| tensor.contents.as_whole())
         .device(|tensor| device_of(tensor.contents.whole()));
 
     fn describe(&self) -> Result<Descriptor<'_>, Error> {
