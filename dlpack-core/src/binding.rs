@@ -44,7 +44,7 @@
 mod leases;
 
 pub use crate::array::unowned::UnownedArray;
-pub use crate::describe::{descriptor::describe_export, record::Records, slice::TensorSlice};
+pub use crate::describe::{of_tensor::describe_export, record::Records, slice::TensorSlice};
 pub use crate::dtype::dtype_of_name;
 pub use crate::error::text;
 pub use crate::export::device::wait_for_producer;
