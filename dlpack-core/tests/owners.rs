@@ -17,7 +17,7 @@ use dlpack_core::binding::{self, Offer, ShareCall, export_with, text};
 use dlpack_core::import::FromList;
 use dlpack_core::layout::Dims;
 use dlpack_core::{
-    Buffer, DLPack, DLPackTensors, Descriptor, Device, DeviceType, Error, ExportRequest,
+    Buffer, DLPack, DLPackTensors, DataType, Descriptor, Device, DeviceType, Error, ExportRequest,
     FromDLPack, Loan, Managed, Parts, Record, SharedBuffer, Version,
 };
 use std::panic::catch_unwind;
@@ -978,6 +978,37 @@ impl Buffer for Changing {
         }
         loan
     }
+}
+
+/// Only exports of this crate in the versioned struct, with few axes, on a device without streams, have the fast path for objects that
+/// wrap a tensor.
+#[test]
+fn other_tensors_are_not_described_on_the_fast_path() {
+    let mut memory = [0_u16; 4];
+    let lent_on = |device| Changing {
+        lending: Lending {
+            start: memory.as_mut_ptr(),
+            len: 4,
+            device,
+            writable: false,
+            has_gaps: false,
+        },
+        change: |lending| lending,
+        live: Arc::new(()),
+    };
+    let mut exports = [Device::CPU, Device::cuda(0)].map(lent_on).into_iter();
+    let is_fast = |tensor: &Managed| binding::describe_export(tensor).is_some();
+    let mut next = || exports.next().unwrap();
+    assert!(is_fast(&next().into_dlpack().unwrap()));
+    assert!(!is_fast(&next().into_dlpack().unwrap()), "CUDA has streams");
+    assert!(!is_fast(&[0_u8].into_dlpack_with(&LEGACY).unwrap()));
+    for (axes, expected) in [(6, true), (7, false)] {
+        let tensor = Managed::zeroed(&vec![1; axes], DataType::U8).unwrap();
+        assert_eq!(is_fast(&tensor), expected, "{axes} axes");
+    }
+    // SAFETY: the address comes from `into_raw`, and is used only here.
+    let foreign = unsafe { Managed::from_raw([0_u8].into_dlpack().unwrap().into_raw()) }.unwrap();
+    assert!(!is_fast(&foreign));
 }
 
 #[derive(DLPack)]

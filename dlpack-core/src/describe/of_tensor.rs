@@ -141,3 +141,42 @@ pub fn describe_export(tensor: &Managed) -> Option<Descriptor<'_>> {
     let source = DescriptionSource::FastPath;
     Some(Descriptor::of_dims(tensor, &view, dims, None, source))
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::{sync::Arc, vec};
+
+    use super::*;
+    use crate::{DLPack, DataType, SharedBuffer};
+
+    /// All that a description says but where it comes from.
+    fn facts(it: &Descriptor<'_>) -> impl PartialEq + core::fmt::Debug {
+        let layout = (it.shape().to_vec(), it.strides().to_vec());
+        let place = (it.data, it.byte_offset, it.device, it.stream);
+        let rules = (it.read_only, it.access, it.legacy, it.release);
+        (layout, place, rules, it.dtype, it.allocation)
+    }
+
+    #[test]
+    fn an_export_is_described_on_the_fast_path_as_on_the_general_one() {
+        let zeroed = |shape: &[i64]| Managed::zeroed(shape, DataType::F4_E2M1FN).unwrap();
+        let exports = [
+            vec![1_u16, 2, 3].into_dlpack(),
+            Arc::new(vec![1_u16, 2, 3]).to_dlpack(),
+            SharedBuffer::copied_from(&[1_u16, 2, 3])
+                .unwrap()
+                .into_dlpack(),
+            vec![1_u16, 2, 3, 4].into_dlpack().unwrap().slice(0, 1..3),
+            Ok(zeroed(&[])),
+            Ok(zeroed(&[2, 0])),
+            Ok(zeroed(&[1, 2, 1, 2, 1, 2])),
+        ];
+        for tensor in exports {
+            let tensor = tensor.unwrap();
+            let fast = describe_export(&tensor).expect("an export in host memory");
+            assert!(matches!(fast.source, DescriptionSource::FastPath));
+            let general = Descriptor::of_tensor(&tensor).unwrap();
+            assert_eq!(facts(&fast), facts(&general));
+        }
+    }
+}
