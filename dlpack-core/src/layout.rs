@@ -117,14 +117,6 @@ impl<const N: usize> Layout<N> {
         Ok(Self { shape, strides })
     }
 
-    #[inline(always)]
-    fn numbers_of(&self, numbers: NumberRole) -> &[i64; N] {
-        match numbers {
-            NumberRole::Extents => &self.shape,
-            NumberRole::Strides => &self.strides,
-        }
-    }
-
     fn packed_in_order(shape: [usize; N], order: Order) -> Result<Self, Error> {
         let shape = Dims::extents(&shape)?;
         if extent::count_items(&shape).is_none() {
@@ -167,10 +159,14 @@ fn dims_to_array<const N: usize>(list: &Dims) -> [i64; N] {
 impl<const N: usize> List for Layout<N> {
     type Rank = FixedRank<N>;
 
-    /// The numbers were checked when the layout was made.
+    /// The numbers were checked when the layout was made. The extents are checked again for the compiler: it then knows that none is
+    /// a placeholder.
     #[inline(always)]
     fn read(&self, numbers: NumberRole) -> Result<Dims, Error> {
-        Dims::from(*self.numbers_of(numbers)).check_allocated()
+        match numbers {
+            NumberRole::Extents => self.shape.read(numbers),
+            NumberRole::Strides => Dims::from(self.strides).check_allocated(),
+        }
     }
 }
 
