@@ -107,3 +107,34 @@ pub(super) fn take_owner_of_type<O: 'static>(tensor: Managed) -> Result<O, Manag
         _ => Err(tensor),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::{Buffer, DLPack, Device, Loan};
+
+    struct OnGpu;
+
+    impl Buffer for OnGpu {
+        fn lend(&self) -> Loan<'_> {
+            let start = core::ptr::without_provenance::<u8>(0x1000);
+            // SAFETY: no code reads that memory.
+            unsafe { Loan::from_raw_parts(start, 4, Device::cuda(0)) }
+        }
+    }
+
+    /// Work on device memory may be pending when the tensor is dropped, also if no stream is named.
+    #[test]
+    fn device_memory_is_freed_in_stream_order() {
+        fn is_owned_by<O: 'static>(tensor: &Managed) -> bool {
+            let block = Block::of(tensor).expect("an export of this crate");
+            block.owner::<O>().is_some()
+        }
+        let moved = OnGpu.into_dlpack().unwrap();
+        assert!(is_owned_by::<StreamOwner<UnfinishedExport<OnGpu>>>(&moved));
+        let shared = Arc::new(OnGpu).to_dlpack().unwrap();
+        assert!(is_owned_by::<StreamOwner<Arc<OnGpu>>>(&shared));
+    }
+}
