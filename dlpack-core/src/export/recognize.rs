@@ -24,7 +24,7 @@ impl StreamWork {
         Self { device, stream }
     }
 
-    /// None: the device has no streams.
+    /// The work on a tensor whose device has no streams.
     #[inline]
     pub(super) fn none_on(device: Device) -> Self {
         debug_assert!(device.device_type.stream_api().is_none(), "no streams");
