@@ -112,7 +112,8 @@ pub(super) fn take_owner_of_type<O: 'static>(tensor: Managed) -> Result<O, Manag
 mod tests {
     use alloc::sync::Arc;
 
-    use super::*;
+    #[cfg(feature = "streams")]
+    use super::{Block, Managed, StreamOwner, UnfinishedExport};
     use crate::{Buffer, DLPack, Device, Loan};
 
     struct OnGpu;
@@ -126,6 +127,7 @@ mod tests {
     }
 
     /// Work on device memory may be pending when the tensor is dropped, also if no stream is named.
+    #[cfg(feature = "streams")]
     #[test]
     fn device_memory_is_freed_in_stream_order() {
         fn is_owned_by<O: 'static>(tensor: &Managed) -> bool {
@@ -136,5 +138,16 @@ mod tests {
         assert!(is_owned_by::<StreamOwner<UnfinishedExport<OnGpu>>>(&moved));
         let shared = Arc::new(OnGpu).to_dlpack().unwrap();
         assert!(is_owned_by::<StreamOwner<Arc<OnGpu>>>(&shared));
+    }
+
+    /// Without drivers, nothing can order the work, so device memory is not exported.
+    #[cfg(not(feature = "streams"))]
+    #[test]
+    fn device_memory_is_refused_without_streams() {
+        let refusal = crate::Error::CannotOrder {
+            device: Device::cuda(0),
+        };
+        assert_eq!(OnGpu.into_dlpack().unwrap_err(), refusal);
+        assert_eq!(Arc::new(OnGpu).to_dlpack().unwrap_err(), refusal);
     }
 }
