@@ -35,6 +35,10 @@ def test_the_signature(make):
     for count in [1, 4]:
         with pytest.raises(TypeError):
             owner.__dlpack__(*[None] * count)
+    # Beside keywords, which have a fast path.
+    for others in [{"max_version": (1, 3)}, {"max_version": (1, 3), "copy": None}]:
+        with pytest.raises(TypeError):
+            owner.__dlpack__((1, 1), **others)
     assert owner.__dlpack__.__doc__
     assert owner.__dlpack_device__.__doc__
 
