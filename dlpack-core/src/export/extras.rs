@@ -26,8 +26,8 @@ pub struct Extras<T: ?Sized> {
     pub facts: Facts,
     /// Whether a consumer may write the data, so that a shared export needs exclusive access.
     pub exclusive: bool,
-    /// Set for a type whose values only wrap an imported tensor. The function returns that tensor, or `None` if the value wraps a part
-    /// of one. An export may keep the owner of the tensor instead of the value.
+    /// Returns the imported tensor that a value wraps, or `None` if the value wraps a part of a tensor. Present only if all values of
+    /// the type wrap imported tensors: an export may then keep the owner of the tensor instead of the value.
     pub wrapped: Option<for<'a> fn(&'a T) -> Option<&'a Managed>>,
     /// The device of the data, for a type that knows it without a description.
     pub device: Option<fn(&T) -> Device>,

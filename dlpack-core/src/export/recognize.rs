@@ -24,7 +24,7 @@ impl StreamWork {
         Self { device, stream }
     }
 
-    /// The work on a tensor whose device has no streams.
+    /// No work: the device of the tensor has no streams.
     #[inline]
     pub(super) fn none_on(device: Device) -> Self {
         debug_assert!(device.device_type.stream_api().is_none(), "no streams");
