@@ -9,7 +9,7 @@ use dlpack_core::abi::{
     DLDevice, DLManagedTensorVersioned, DLPACK_FLAG_BITMASK_IS_COPIED,
     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED, DLPACK_FLAG_BITMASK_READ_ONLY, DLTensor,
 };
-use dlpack_core::binding::is_own_copy;
+use dlpack_core::binding::{AnyNumber, is_own_copy, only_number};
 use dlpack_core::request::Transfer;
 use dlpack_core::{DLPack, DataType, Device, DeviceType, Error, ExportRequest, Managed, Version};
 use dlpack_core::{Descriptor, Parts};
@@ -674,6 +674,29 @@ fn null_data() {
     for shape in [&[][..], &[1], &[2, 3]] {
         let what = malformed(&Foreign::new(null_mut(), I32, shape));
         assert_eq!(what, "data is null although there are elements");
+    }
+}
+
+/// LAY-07: the only number of a tensor is read at any address, whatever its size.
+#[test]
+fn only_numbers_at_any_address() {
+    let bytes: [u8; 64] = core::array::from_fn(|index| 150 + u8::try_from(index).unwrap());
+    let (_memory, data) = memory(&bytes);
+    for bits in [8, 16, 32, 64, 128] {
+        let size = usize::from(bits / 8);
+        for (offset, window) in (0..).zip(bytes.windows(size)) {
+            let foreign = Foreign {
+                byte_offset: offset,
+                ..Foreign::new(data, dtype(1, bits, 1), &[1, 1]).strides(&[i64::MAX, 0])
+            };
+            let mut expected = [0; 16];
+            expected[..size].copy_from_slice(window);
+            let expected = AnyNumber::Unsigned(u128::from_le_bytes(expected));
+            accepted(&foreign, |managed| {
+                let found = only_number(&managed.view()).unwrap();
+                assert_eq!(found, Some(expected), "{size} bytes at {offset}");
+            });
+        }
     }
 }
 

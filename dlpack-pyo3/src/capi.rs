@@ -176,6 +176,25 @@ pub(crate) fn class_attribute<'py>(
     unsafe { Bound::from_owned_ptr_or_opt(class.py(), found) }
 }
 
+/// Sets an item of a new list, as `PyList_SetItem` does without its checks.
+///
+/// # Safety
+///
+/// The thread is attached. `list` is a list with this index, which has no item yet, and no other code has the list. The reference to
+/// `item` is given away.
+#[inline(always)]
+pub(crate) unsafe fn set_new_item(list: *mut PyObject, index: Py_ssize_t, item: *mut PyObject) {
+    #[allow(
+        unused_imports,
+        clippy::wildcard_imports,
+        reason = "PyO3's declaration, if this build has one"
+    )]
+    use pyo3::ffi::*;
+
+    // SAFETY: a new list with such an index, and a reference that is given away, by this function's contract.
+    unsafe { PyList_SET_ITEM(list, index, item) };
+}
+
 /// The id of the interpreter to which this thread is attached; 0 is the main interpreter.
 pub(crate) fn interpreter_id(_: Python<'_>) -> i64 {
     #[allow(
@@ -281,6 +300,12 @@ unsafe fn PyObject_CheckBuffer(object: *mut PyObject) -> c_int {
     let function = unsafe { transmute::<*mut c_void, Check>(function) };
     // SAFETY: the caller upholds the contract of the C function of this name.
     unsafe { function(object) }
+}
+
+#[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]
+unsafe fn PyList_SET_ITEM(list: *mut PyObject, index: Py_ssize_t, item: *mut PyObject) {
+    // SAFETY: attached; a list with such an index, and a reference that is given away, by the contract of the macro of this name.
+    unsafe { ffi::PyList_SetItem(list, index, item) };
 }
 
 #[allow(dead_code, non_snake_case, reason = "used if PyO3 has no declaration")]

@@ -10,7 +10,7 @@ use pyo3::ffi::{self, Py_ssize_t, PyObject};
 use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{prelude::*, sync::PyOnceLock};
 
-use crate::capi::STABLE_ABI;
+use crate::capi::{STABLE_ABI, set_new_item};
 
 /// Wraps the result of a C function.
 ///
@@ -178,10 +178,21 @@ unsafe fn fill_list<'py, const N: usize>(
         if number.is_null() {
             return None;
         }
-        // SAFETY: a list that no other code has, with such an index; the reference to the number is given away.
-        unsafe { ffi::PyList_SetItem(list.as_ptr(), index, number) };
+        // SAFETY: a new list with such an index, where it has no item; the reference to the number is given away.
+        unsafe { set_new_item(list.as_ptr(), index, number) };
     }
     Some(list)
+}
+
+/// A list of one item.
+pub(crate) fn list_of_one<'py>(item: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: attached, as the item shows.
+    let list = unsafe { ffi::PyList_New(1) };
+    // SAFETY: a new reference, or null with an exception.
+    let list = unsafe { from_new_reference(item.py(), list) }?;
+    // SAFETY: a new list with such an index, where it has no item; the reference to the item is given away.
+    unsafe { set_new_item(list.as_ptr(), 0, item.into_ptr()) };
+    Ok(list)
 }
 
 /// A tuple of these items; or the first error among them.

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::layout::extent;
+use crate::memory::atomic::load_bytes;
 use crate::{DataType, Error, TensorRef, abi};
 
 /// A scalar of a tensor, converted without loss.
@@ -110,15 +111,38 @@ pub fn only_number(tensor: &TensorRef<'_>) -> Result<Option<AnyNumber>, Error> {
     if tensor.shape().iter().any(|&extent| extent != 1) || tensor.dtype().lanes() != 1 {
         return Ok(None);
     }
-    let (itemsize, size) = sizes(tensor)?;
+    tensor.check_host_readable()?;
+    let dtype = tensor.dtype();
     // The widest scalar is a complex number of two `f64`, or an integer of 128 bits.
     let mut bytes = [0; 16];
-    let Some(bytes) = bytes.get_mut(..size) else {
-        return Err(wrong_type(tensor.dtype()));
+    let Some(bytes) = dtype.itemsize().and_then(|size| bytes.get_mut(..size)) else {
+        return Err(wrong_type(dtype));
     };
-    // SAFETY: the CPU can read the item of `itemsize` bytes, which is `size` without lanes, and there is space for it.
-    unsafe { tensor.copy_items(itemsize, bytes.as_mut_ptr()) };
-    Ok(Some(convert_scalar(tensor.dtype(), bytes)))
+    // SAFETY: the CPU can read the items, of which there is one with as many bytes, and there is space for it.
+    unsafe { copy_only_item(tensor, bytes.len(), bytes.as_mut_ptr()) };
+    Ok(Some(convert_scalar(dtype, bytes)))
+}
+
+/// Copies the item of a tensor that has one, as [`TensorRef::copy_items`] does.
+///
+/// # Safety
+///
+/// The contract of [`TensorRef::copy_items`]. The tensor has one item.
+#[inline]
+unsafe fn copy_only_item(tensor: &TensorRef<'_>, itemsize: usize, to: *mut u8) {
+    let load = |itemsize, alignment| {
+        // SAFETY: as in `copy_items`; the address of the tensor is that of its only item.
+        unsafe { load_bytes(tensor.as_ptr(), to, itemsize, alignment) }
+    };
+    let alignment = tensor.as_ptr().addr() | 16;
+    // With a constant size, the copy is one load.
+    match itemsize {
+        8 if alignment % 8 == 0 => load(8, 8),
+        4 if alignment % 4 == 0 => load(4, 4),
+        2 if alignment % 2 == 0 => load(2, 2),
+        1 => load(1, 1),
+        _ => load(itemsize, alignment),
+    }
 }
 
 /// The size of an item and that of a scalar, if the CPU can read them.

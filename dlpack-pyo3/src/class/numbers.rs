@@ -17,6 +17,12 @@ pub(super) fn nested_list<'py>(
     py: Python<'py>,
     view: &TensorRef<'_>,
 ) -> Result<Bound<'py, PyAny>, Raised> {
+    if view.shape() == [1] {
+        // A list of one number is common, and the iterator over numbers takes longer than that.
+        if let Some(number) = only_number(view).or_raise(py)? {
+            return values::list_of_one(python_number(py, number)?).or_raise(py);
+        }
+    }
     let mut numbers = Numbers::NONE;
     copy_numbers(view, &mut numbers).or_raise(py)?;
     let (axes, lanes) = (view.shape(), [view.dtype().lanes().into()]);
