@@ -90,6 +90,26 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         });
     }
 
+    /// Writes the results of a function to all elements, in row-major order.
+    ///
+    /// ```
+    /// use dlpack_core::{DLPack, array::ViewMut};
+    ///
+    /// let mut samples = ViewMut::<f32, [i64; 1]>::new(vec![1.0_f32; 3].into_dlpack()?)?;
+    /// let mut numbers = [0.5, 1.5, 2.5].into_iter();
+    /// samples.fill_with(|| numbers.next().unwrap_or(0.0));
+    /// assert_eq!(samples.to_vec()?, [0.5, 1.5, 2.5]);
+    /// # Ok::<(), dlpack_core::Error>(())
+    /// ```
+    #[inline]
+    pub fn fill_with(&mut self, next: impl FnMut() -> T) {
+        T::Access::run_task(ChangeAll {
+            array: self,
+            change: Next(next),
+            in_memory_order: false,
+        });
+    }
+
     /// Copies the elements of a slice to the array, in row-major order.
     ///
     /// ```
@@ -111,7 +131,7 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
             unsafe { T::Access::store_elements(self.data, elements) };
         } else {
             let mut elements = elements.iter();
-            self.write_each(|| *elements.next().expect("as many as here"));
+            self.fill_with(|| *elements.next().expect("as many as here"));
         }
         Ok(())
     }
@@ -186,15 +206,6 @@ impl<T: ArrayElement + Copy, L: Rank> ArrayMut<T, L> {
         });
     }
 
-    /// Writes the results of `next`, in row-major order.
-    fn write_each(&mut self, next: impl FnMut() -> T) {
-        T::Access::run_task(ChangeAll {
-            array: self,
-            change: Next(next),
-            in_memory_order: false,
-        });
-    }
-
     /// Changes one element after another, in row-major order.
     fn change_each<C: Change<T>>(&mut self, change: &mut C) {
         for start in self.item_offsets() {
@@ -256,7 +267,7 @@ impl<T: ArrayElement + Copy, L: Rank, M: Rank> ElementTask<T> for CopyAll<'_, '_
 
     fn run_for_records(self, _: &'static RecordLayout) {
         let mut others = self.1.iter();
-        (self.0).write_each(|| others.next().expect("as many as here"));
+        (self.0).fill_with(|| others.next().expect("as many as here"));
     }
 }
 

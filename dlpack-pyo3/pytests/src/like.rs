@@ -71,6 +71,31 @@ pub(crate) mod like {
         Like::zeros(&a, shape)
     }
 
+    #[pyfunction]
+    fn full(
+        a: Prototype<Bound<'_, PyAny>>,
+        shape: [usize; 2],
+        element: u8,
+    ) -> PyResult<Like<ViewMut<[u8; 3], 2>>> {
+        Like::full(&a, shape, [element, 2, 3])
+    }
+
+    /// The numbers from 1 to `count`; without `exact`, from an iterator that does not say how many it has.
+    #[pyfunction]
+    fn from_elements(
+        a: Prototype<Bound<'_, PyAny>>,
+        shape: [usize; 2],
+        count: u16,
+        exact: bool,
+    ) -> PyResult<Zeros<2>> {
+        let numbers = (1..=count).map(f32::from);
+        if exact {
+            Like::from_elements(&a, shape, numbers)
+        } else {
+            Like::from_elements(&a, shape, numbers.filter(|_| true))
+        }
+    }
+
     /// Each element is its row and column; the memory is zeroed at first.
     #[pyfunction]
     fn table(a: Prototype<View<f32, 2>>) -> PyResult<(Zeros<2>, usize)> {

@@ -232,6 +232,8 @@ def test_zeros_of_torch(torch):
     plain, address = r.table(torch.ones(2, 3))
     assert plain.data_ptr() == address and plain.tolist() == result.tolist()
     assert r.zeros(torch.ones(1), (0, 3)).shape == (0, 3)
+    assert r.full(torch.ones(1), (1, 2), 7).tolist() == [[[7, 2, 3]] * 2]
+    assert r.from_elements(torch.ones(1), (2, 2), 4, True).tolist() == [[1, 2], [3, 4]]
     with pytest.raises((RuntimeError, MemoryError), match="the allocator of the array's library failed: .*"):
         r.zeros(torch.ones(1), (2**25, 2**25))
 
@@ -437,6 +439,40 @@ def test_zeros_where_the_library_has_no_allocator(numpy):
     assert type(result) is library.Array and result.tensor.data == address
     result = r.pixels(numpy.ones(1))
     assert result.shape == (2, 2, 3) and result[1, 0].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_arrays_of_given_elements(numpy, exact):
+    """Each element of the library's memory is written once, in row-major order, and nothing behind the last."""
+    library = Library()
+    result = r.full(library.array(), (2, 1), 1)
+    assert result.tensor.shape == (2, 1, 3) and result.tensor.tobytes() == b"\1\2\3" * 2
+    assert library.allocated[0].memory.raw[6:70] == b"\xa5" * 64
+    for shape in [(2, 3), (1, 1), (70, 100), (0, 3)]:
+        count = shape[0] * shape[1]
+        result = r.from_elements(library.array(), shape, count, exact)
+        assert result.tensor.shape == shape and result.tensor.floats() == [*range(1, count + 1)]
+        assert library.allocated[-1].memory.raw[4 * count :][:64] == b"\xa5" * 64
+        assert r.from_elements(numpy.ones(1), shape, count, exact).tolist() == numpy.arange(1, count + 1).reshape(shape).tolist()
+    assert r.full(numpy.ones(1), (1, 2), 7).tolist() == [[[7, 2, 3]] * 2]
+    assert r.full(p.WProbe([1]), (1, 1), 7).tolist() == [[[7, 2, 3]]]
+    library.created.clear()
+    del result
+    assert all(made.deleted == 1 for made in library.allocated)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_another_number_of_elements(numpy, exact):
+    """Too few elements or too many are an error, and the library's memory is released."""
+    library = Library()
+    for shape, count in [((2, 3), 0), ((2, 3), 5), ((2, 3), 7), ((2, 3), 900), ((0, 3), 1), ((1, 1), 2)]:
+        needed = shape[0] * shape[1]
+        # Without its length, it is only known that an iterator has one element more.
+        found = count if exact else min(count, needed + 1)
+        for a in [library.array(), numpy.ones(1)]:
+            with pytest.raises(BufferError, match=f"expected {needed} elements, found {found}$"):
+                r.from_elements(a, shape, count, exact)
+    assert all(made.deleted == 1 for made in library.allocated) and len(library.allocated) == 6
 
 
 def test_zeros_that_are_dropped(numpy):

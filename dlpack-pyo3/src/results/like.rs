@@ -17,7 +17,8 @@ use pyo3::prelude::*;
 
 use crate::class::{arrays::array_of_tensor, tensor::Tensor};
 use crate::error::OrRaise;
-use crate::exchange::{foreign::ForeignTable, lookup::table_of_class};
+use crate::exchange::foreign::{ForeignTable, NewTensor};
+use crate::exchange::lookup::table_of_class;
 use crate::library::{numpy, origin::Origin};
 use crate::view::{InPlace, ViewMut};
 
@@ -83,13 +84,13 @@ impl ArrayLibrary {
         array_of_tensor(py, library, tensor)
     }
 
-    /// Zeros in host memory: of the library's allocator if it has one, else of ours.
-    fn zeros(&self, shape: &[i64], dtype: DataType) -> PyResult<Managed> {
+    /// A new tensor in host memory: of the library's allocator if it has one, else of ours.
+    fn allocate(&self, shape: &[i64], dtype: DataType) -> PyResult<NewTensor> {
         match self {
             Self::Table(table) if table.can_allocate() => {
-                Python::attach(|py| table.allocate_zeroed(py, shape, dtype))
+                Python::attach(|py| table.allocate(py, shape, dtype))
             }
-            _ => Ok(Managed::zeroed(shape, dtype)?),
+            _ => NewTensor::in_own_memory(shape, dtype),
         }
     }
 }
@@ -249,12 +250,97 @@ where
     /// The error that the allocator reports, such as `MemoryError`. `BufferError` if it returns other memory than was requested:
     /// another shape, data type or device, read-only memory, or the memory of an argument.
     pub fn zeros<V>(prototype: &Prototype<V>, shape: [usize; N]) -> PyResult<Self> {
+        Self::allocate(prototype, shape, |tensor| Ok(tensor.zeros()))
+    }
+
+    /// An array of equal elements, in memory like that of [`Like::zeros`].
+    ///
+    /// ```no_run,standalone_crate
+    /// use dlpack_pyo3::{Like, Prototype, View, ViewMut};
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn ones_like(a: Prototype<View<f32, 2>>) -> PyResult<Like<ViewMut<f32, 2>>> {
+    ///     Like::full(&a, a.shape(), 1.0)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Like::zeros`].
+    pub fn full<V>(prototype: &Prototype<V>, shape: [usize; N], element: T) -> PyResult<Self> {
+        Self::allocate(prototype, shape, |tensor| {
+            tensor.fill_with::<T, [i64; N]>(|| element)
+        })
+    }
+
+    /// An array of the elements that an iterator returns, in row-major order. They are written directly to memory like that of
+    /// [`Like::zeros`].
+    ///
+    /// ```no_run,standalone_crate
+    /// use dlpack_pyo3::{Like, Prototype, View, ViewMut};
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn doubled(a: Prototype<View<f32, 2>>) -> PyResult<Like<ViewMut<f32, 2>>> {
+    ///     Like::from_elements(&a, a.shape(), a.iter().map(|x| 2.0 * x))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `BufferError` if the iterator returns more or fewer elements than the shape has. Those of [`Like::zeros`].
+    pub fn from_elements<V>(
+        prototype: &Prototype<V>,
+        shape: [usize; N],
+        elements: impl IntoIterator<Item = T>,
+    ) -> PyResult<Self> {
+        let mut elements = elements.into_iter().fuse();
+        Self::allocate(prototype, shape, |tensor| {
+            let Some(mut next) = elements.next() else {
+                check_count(0, &shape)?;
+                return Ok(tensor.zeros());
+            };
+            let mut found = 1_usize;
+            let tensor = tensor.fill_with::<T, [i64; N]>(|| {
+                let element = next;
+                if let Some(element) = elements.next() {
+                    next = element;
+                    found += 1;
+                }
+                element
+            })?;
+            // One element more than the shape has may have been read, to find the end.
+            check_count(found.saturating_add(elements.size_hint().0), &shape)?;
+            Ok(tensor)
+        })
+    }
+
+    /// Allocates a tensor, which `fill` fills.
+    fn allocate<V>(
+        prototype: &Prototype<V>,
+        shape: [usize; N],
+        fill: impl FnOnce(NewTensor) -> Result<Managed, Error>,
+    ) -> PyResult<Self> {
         let shape = full_shape::<T>(&shape)?;
         let library = prototype.library.clone();
-        let zeros = library.zeros(&shape, T::DTYPE)?;
-        let value = ViewMut::from_dlpack(zeros)?;
+        let tensor = fill(library.allocate(&shape, T::DTYPE)?)?;
+        let value = ViewMut::from_dlpack(tensor)?;
         Ok(Self { value, library })
     }
+}
+
+/// Checks the number of elements for an array of a shape that can be allocated.
+fn check_count(found: usize, shape: &[usize]) -> Result<(), Error> {
+    let needed = if shape.contains(&0) {
+        0
+    } else {
+        shape.iter().product()
+    };
+    if found == needed {
+        return Ok(());
+    }
+    Err(Error::Count { found, needed })
 }
 
 /// A shape with the axes of an element behind it.

@@ -108,9 +108,7 @@ pub fn same_like(array: Prototype<View<f32, 1>>) -> Like<Vec<f32>> {
 /// As many ones as the argument has numbers, in memory of its library, if that has an allocator.
 #[pyfunction]
 pub fn same_filled(array: Prototype<View<f32, 1>>) -> PyResult<Like<ViewMut<f32, 1>>> {
-    let mut ones = Like::zeros(&array, array.shape())?;
-    ones.fill(1.0);
-    Ok(ones)
+    Like::full(&array, array.shape(), 1.0)
 }
 
 /// As many ones as the argument has numbers, in a library that the type names.
