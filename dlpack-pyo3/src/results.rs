@@ -13,8 +13,10 @@
 //! |---|---|
 //! | this file | results of a library that the type or the caller names |
 //! | `like` | results of the library of an argument |
+//! | `new_tensor` | new memory, written before it is read |
 
 mod like;
+mod new_tensor;
 
 pub use like::{Like, Prototype};
 

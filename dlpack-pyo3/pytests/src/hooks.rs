@@ -337,9 +337,9 @@ pub(crate) fn way_back(object: Imported<HookedWayBack>) -> HookedWayBack {
     object.0
 }
 
-/// No other code uses the array while `panic_in_update` runs.
-struct Undisturbed;
-// SAFETY: no other code uses the array while `panic_in_update` runs, whose closure calls no Python.
+/// No other code uses the array while a function of the tests runs.
+pub(crate) struct Undisturbed;
+// SAFETY: the functions with such an argument run on one thread, and call no Python that uses the array.
 unsafe impl Promise for Undisturbed {}
 
 /// Updates an array by a closure that may panic, through a view that has a lease of the memory. The panic is caught here, because

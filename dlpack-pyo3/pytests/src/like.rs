@@ -12,6 +12,7 @@ pub(crate) mod like {
     use pyo3::prelude::*;
 
     use crate::alive::Alive;
+    use crate::hooks::Undisturbed;
 
     type Zeros<const N: usize> = Like<ViewMut<f32, N>>;
 
@@ -78,6 +79,20 @@ pub(crate) mod like {
         element: u8,
     ) -> PyResult<Like<ViewMut<[u8; 3], 2>>> {
         Like::full(&a, shape, [element, 2, 3])
+    }
+
+    /// Sevens, while the argument is a slice that nothing may change.
+    #[pyfunction]
+    fn sevens(a: Prototype<View<f32, 2, Undisturbed>>, zeros: bool) -> PyResult<Zeros<2>> {
+        let [rows, columns] = a.shape();
+        let before = a.to_vec()?;
+        let result = if zeros {
+            Like::zeros(&a, [rows, columns])
+        } else {
+            Like::full(&a, [rows, columns], 7.0)
+        };
+        assert_eq!(a.as_slice()?, before);
+        result
     }
 
     /// The numbers from 1 to `count`; without `exact`, from an iterator that does not say how many it has.

@@ -561,6 +561,19 @@ def test_an_error_that_was_reported_in_spite_of_success():
     assert r.zeros(library.array(), (1, 2)).tensor.floats() == [0, 0]
 
 
+@pytest.mark.parametrize("zeros", [True, False])
+def test_an_allocator_that_returns_the_memory_of_an_argument(zeros):
+    """It is refused before it is written: the argument is borrowed as a slice."""
+    library = Library()
+    a = library.array((1.0, 2.0), (1, 2))
+    library.fields = {"data": c.addressof(a.tensor.memory)}
+    with pytest.raises(BufferError, match="another view of this memory is alive"):
+        r.sevens(a, zeros)
+    assert a.tensor.memory.raw[:8] == struct.pack("2f", 1, 2) and library.allocated[0].deleted == 1
+    library.fields = {}
+    assert r.sevens(a, zeros).tensor.floats() == [0 if zeros else 7] * 2
+
+
 LIES = {
     "another shape": ({"shape": (2, 1)}, r"shape \(1, 2\).*returned a writable float32 .*\(2, 1\)"),
     "another rank": ({"shape": (2,)}, r"shape \(2,\)"),

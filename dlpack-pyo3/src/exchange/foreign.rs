@@ -14,10 +14,8 @@ use core::ptr::{self, NonNull};
 
 use dlpack_core::abi::{DLManagedTensorVersioned, DLPackManagedTensorAllocator, DLTensor};
 use dlpack_core::abi::{DLPackCurrentWorkStream, DLPackExchangeAPI};
-use dlpack_core::array::Rank;
-use dlpack_core::binding::{Strided, UnownedArray, unordered_stream};
-use dlpack_core::element::Plain;
-use dlpack_core::{DLPack, DataType, Device, Error, ExportRequest, Managed, TensorRef};
+use dlpack_core::binding::unordered_stream;
+use dlpack_core::{DLPack, DataType, Device, ExportRequest, Managed, TensorRef};
 use pyo3::exceptions::{
     PyBufferError, PyIndexError, PyMemoryError, PyNotImplementedError, PyOverflowError,
     PyRuntimeError, PyTypeError, PyValueError,
@@ -145,22 +143,26 @@ impl ForeignTable {
     ///
     /// The error that the library reports, as an exception; `BufferError` if it reports none, or for another tensor than was
     /// requested, which is released.
-    pub(crate) fn allocate(
+    ///
+    /// # Safety
+    ///
+    /// The memory may be uninitialised. The caller writes all elements before any is read.
+    pub(crate) unsafe fn allocate(
         &self,
         py: Python<'_>,
         shape: &[i64],
         dtype: DataType,
-    ) -> PyResult<NewTensor> {
+    ) -> PyResult<Managed> {
         attached::check_interpreter(py).or_fetch(py)?;
         let strides = row_major_strides(py, shape, dtype).or_fetch(py)?;
         let tensor = (self.call_allocator(py, shape, &strides, dtype)).or_fetch(py)?;
         // SAFETY: the allocator gave the struct away. Its lists may be those that were lent to the allocator, which live longer than
-        // the tensor if `check_own_lists` fails. Its memory may be uninitialised: a `NewTensor` is written before any read.
+        // the tensor if `check_own_lists` fails. Its memory may be uninitialised, and is not read before it is written, by this
+        // function's contract.
         let tensor = unsafe { Managed::from_raw(tensor) }.or_fetch(py)?.shared();
         check_own_lists(py, &tensor.view(), shape, &strides).or_fetch(py)?;
         check_allocated(py, &tensor.view(), shape, dtype).or_fetch(py)?;
-        let is_zeroed = false;
-        Ok(NewTensor { tensor, is_zeroed })
+        Ok(tensor)
     }
 
     /// Calls the allocator.
@@ -267,59 +269,6 @@ fn check_allocated(
         "the allocator of the array's library was asked for a writable {dtype} tensor on cpu with shape {}, row-major, and returned \
          a {access} {} tensor on {} with shape {} and strides {}; return a `Vec` by `Like::new` instead",
         DisplayTuple(shape), found.dtype(), found.device(), DisplayTuple(found.shape()), DisplayTuple(found.strides()))
-}
-
-/// A new tensor, row-major, in host memory that may be written. Its memory may be uninitialised until all elements are written, so
-/// nothing else is done with it.
-pub(crate) struct NewTensor {
-    tensor: Managed,
-    is_zeroed: bool,
-}
-
-impl NewTensor {
-    /// A tensor in memory of ours.
-    pub(crate) fn in_own_memory(shape: &[i64], dtype: DataType) -> PyResult<Self> {
-        let tensor = Managed::zeroed(shape, dtype)?;
-        let is_zeroed = true;
-        Ok(Self { tensor, is_zeroed })
-    }
-
-    /// Writes zeros to all elements.
-    pub(crate) fn zeros(self) -> Managed {
-        let view = self.tensor.view();
-        let bytes = isize::try_from(view.len_bytes()).expect("checked when it was imported");
-        if self.is_zeroed || bytes == 0 {
-            return self.tensor;
-        }
-        let memory = Strided {
-            data: view.as_ptr().cast_mut(),
-            shape: &[bytes],
-            strides: Some(&[1]),
-            dtype: DataType::U8,
-            read_only: false,
-        };
-        let memory = UnownedArray::<u8, [i64; 1]>::from_strided(&memory, true);
-        let memory = memory.expect("contiguous bytes that the import checked");
-        // SAFETY: `tensor` keeps the memory alive until this function returns. The tensor is marked as shared, so all Rust code
-        // accesses the memory like this view does.
-        unsafe { memory.into_view_mut(()) }.fill(0);
-        self.tensor
-    }
-
-    /// Writes the results of `next` to all elements, in row-major order.
-    ///
-    /// # Errors
-    ///
-    /// The tensor has other elements than `T`, or another rank than `L`.
-    pub(crate) fn fill_with<T: Plain, L: Rank>(
-        self,
-        next: impl FnMut() -> T,
-    ) -> Result<Managed, Error> {
-        let array = UnownedArray::<T, L>::from_tensor(&self.tensor, true)?;
-        // SAFETY: as in `zeros`. This view only writes.
-        unsafe { array.into_view_mut(()) }.fill_with(next);
-        Ok(self.tensor)
-    }
 }
 
 /// The error that an allocator reports. It needs no memory, which the allocator may lack.

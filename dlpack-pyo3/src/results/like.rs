@@ -12,14 +12,15 @@ use core::ops::{Deref, DerefMut};
 use dlpack_core::array::Rank;
 use dlpack_core::element::Plain;
 use dlpack_core::layout::Dims;
-use dlpack_core::{DLPack, DataType, Error, FromDLPack, Managed, Shaped};
+use dlpack_core::{DLPack, DataType, Error, Managed, Shaped};
 use pyo3::prelude::*;
 
 use crate::class::{arrays::array_of_tensor, tensor::Tensor};
 use crate::error::OrRaise;
-use crate::exchange::foreign::{ForeignTable, NewTensor};
+use crate::exchange::foreign::ForeignTable;
 use crate::exchange::lookup::table_of_class;
 use crate::library::{numpy, origin::Origin};
+use crate::results::new_tensor::NewTensor;
 use crate::view::{InPlace, ViewMut};
 
 /// How arrays of one library are created.
@@ -88,7 +89,7 @@ impl ArrayLibrary {
     fn allocate(&self, shape: &[i64], dtype: DataType) -> PyResult<NewTensor> {
         match self {
             Self::Table(table) if table.can_allocate() => {
-                Python::attach(|py| table.allocate(py, shape, dtype))
+                Python::attach(|py| NewTensor::of_library(py, table, shape, dtype))
             }
             _ => NewTensor::in_own_memory(shape, dtype),
         }
@@ -250,7 +251,7 @@ where
     /// The error that the allocator reports, such as `MemoryError`. `BufferError` if it returns other memory than was requested:
     /// another shape, data type or device, read-only memory, or the memory of an argument.
     pub fn zeros<V>(prototype: &Prototype<V>, shape: [usize; N]) -> PyResult<Self> {
-        Self::allocate(prototype, shape, |tensor| Ok(tensor.zeros()))
+        Self::allocate(prototype, shape, NewTensor::write_zeros)
     }
 
     /// An array of equal elements, in memory like that of [`Like::zeros`].
@@ -270,7 +271,7 @@ where
     /// Those of [`Like::zeros`].
     pub fn full<V>(prototype: &Prototype<V>, shape: [usize; N], element: T) -> PyResult<Self> {
         Self::allocate(prototype, shape, |tensor| {
-            tensor.fill_with::<T, [i64; N]>(|| element)
+            tensor.write(|array| array.fill(element))
         })
     }
 
@@ -296,36 +297,36 @@ where
         elements: impl IntoIterator<Item = T>,
     ) -> PyResult<Self> {
         let mut elements = elements.into_iter().fuse();
-        Self::allocate(prototype, shape, |tensor| {
+        let mut found = 0_usize;
+        let array = Self::allocate(prototype, shape, |tensor| {
             let Some(mut next) = elements.next() else {
-                check_count(0, &shape)?;
-                return Ok(tensor.zeros());
+                return tensor.write_zeros();
             };
-            let mut found = 1_usize;
-            let tensor = tensor.fill_with::<T, [i64; N]>(|| {
+            found = 1;
+            let next_element = || {
                 let element = next;
                 if let Some(element) = elements.next() {
                     next = element;
                     found += 1;
                 }
                 element
-            })?;
-            // One element more than the shape has may have been read, to find the end.
-            check_count(found.saturating_add(elements.size_hint().0), &shape)?;
-            Ok(tensor)
-        })
+            };
+            tensor.write(|array| array.fill_with(next_element))
+        })?;
+        // To find the end, one element more than the shape has was read, if there is one.
+        check_count(found.saturating_add(elements.size_hint().0), &shape)?;
+        Ok(array)
     }
 
-    /// Allocates a tensor, which `fill` fills.
+    /// Allocates a tensor, which `write` fills.
     fn allocate<V>(
         prototype: &Prototype<V>,
         shape: [usize; N],
-        fill: impl FnOnce(NewTensor) -> Result<Managed, Error>,
+        write: impl FnOnce(NewTensor) -> Result<ViewMut<T, N, O>, Error>,
     ) -> PyResult<Self> {
         let shape = full_shape::<T>(&shape)?;
         let library = prototype.library.clone();
-        let tensor = fill(library.allocate(&shape, T::DTYPE)?)?;
-        let value = ViewMut::from_dlpack(tensor)?;
+        let value = write(library.allocate(&shape, T::DTYPE)?)?;
         Ok(Self { value, library })
     }
 }
