@@ -160,10 +160,14 @@ mod tests {
         let (sh, Ok(python)) = (shell().unwrap(), interpreter()) else {
             return println!("SKIPPED: no Python here");
         };
-        let venv = || venv(&sh, &python, "own-test", "pip").unwrap();
+        // Tests of another checkout may run at the same time.
+        let name = format!("own-test-{}", std::process::id());
+        let venv = || venv(&sh, &python, &name, "pip").unwrap();
         let Venv(folder) = venv();
         sh.remove_path(folder.join("lib")).unwrap();
         assert!(!Venv(folder).works(&sh));
-        assert!(venv().works(&sh));
+        let made_anew = venv();
+        assert!(made_anew.works(&sh));
+        sh.remove_path(made_anew.0).unwrap();
     }
 }
