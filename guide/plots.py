@@ -62,7 +62,7 @@ WHY = {
     "like": "Same as for a `Vec` as a NumPy array.",
     "like-jax": "JAX itself takes nearly all of the time.",
     "like-torch": "PyTorch does most of the work.",
-    "like-filled": "PyTorch writes large memory by several threads, ours by one. For few bytes the cost is in the calls of its allocator and its table.",
+    "like-filled": "Measured before `Like::full`, which writes the memory once: ours wrote zeros first. PyTorch also uses several threads.",
     "loader": "Same as for one array.",
     "environments": "Each access of an attribute makes a new array over the memory; the other class stores its arrays and returns them.",
     "columns": "Same as for one array.",
