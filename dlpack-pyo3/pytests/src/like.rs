@@ -83,7 +83,10 @@ pub(crate) mod like {
 
     /// Sevens, while the argument is a slice that nothing may change.
     #[pyfunction]
-    fn sevens(a: Prototype<View<f32, 2, Undisturbed>>, zeros: bool) -> PyResult<Zeros<2>> {
+    fn fill_beside_slice(
+        a: Prototype<View<f32, 2, Undisturbed>>,
+        zeros: bool,
+    ) -> PyResult<Zeros<2>> {
         let [rows, columns] = a.shape();
         let before = a.to_vec()?;
         let result = if zeros {

@@ -568,10 +568,10 @@ def test_an_allocator_that_returns_the_memory_of_an_argument(zeros):
     a = library.array((1.0, 2.0), (1, 2))
     library.fields = {"data": c.addressof(a.tensor.memory)}
     with pytest.raises(BufferError, match="another view of this memory is alive"):
-        r.sevens(a, zeros)
+        r.fill_beside_slice(a, zeros)
     assert a.tensor.memory.raw[:8] == struct.pack("2f", 1, 2) and library.allocated[0].deleted == 1
     library.fields = {}
-    assert r.sevens(a, zeros).tensor.floats() == [0 if zeros else 7] * 2
+    assert r.fill_beside_slice(a, zeros).tensor.floats() == [0 if zeros else 7] * 2
 
 
 LIES = {

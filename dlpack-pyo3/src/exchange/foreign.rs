@@ -1,8 +1,8 @@
 //! The exchange tables of other libraries, as their consumer: creates objects of a library, and uses its allocator.
 //!
 //! ```text
-//! tensor ───────▶ to_object ──▶ object that owns the tensor; on an error the tensor is released here
-//! shape, dtype ─▶ allocate ───▶ tensor, checked and then filled; on an error the library calls `record_error`
+//! tensor ───────▶ to_object ────────▶ object that owns the tensor; on an error the tensor is released here
+//! shape, dtype ─▶ allocate_tensor ──▶ tensor, checked and then filled; on an error the library calls `record_error`
 //! ```
 //!
 //! A table may do anything that its C types permit. All that can be checked is checked. What cannot be checked is what C itself
@@ -147,7 +147,7 @@ impl ForeignTable {
     /// # Safety
     ///
     /// The memory may be uninitialised. The caller writes all elements before any is read.
-    pub(crate) unsafe fn allocate(
+    pub(crate) unsafe fn allocate_tensor(
         &self,
         py: Python<'_>,
         shape: &[i64],

@@ -86,7 +86,7 @@ impl ArrayLibrary {
     }
 
     /// A new tensor in host memory: of the library's allocator if it has one, else of ours.
-    fn allocate(&self, shape: &[i64], dtype: DataType) -> PyResult<NewTensor> {
+    fn allocate_tensor(&self, shape: &[i64], dtype: DataType) -> PyResult<NewTensor> {
         match self {
             Self::Table(table) if table.can_allocate() => {
                 Python::attach(|py| NewTensor::of_library(py, table, shape, dtype))
@@ -251,7 +251,7 @@ where
     /// The error that the allocator reports, such as `MemoryError`. `BufferError` if it returns other memory than was requested:
     /// another shape, data type or device, read-only memory, or the memory of an argument.
     pub fn zeros<V>(prototype: &Prototype<V>, shape: [usize; N]) -> PyResult<Self> {
-        Self::allocate(prototype, shape, NewTensor::write_zeros)
+        Self::from_new_tensor(prototype, shape, NewTensor::write_zeros)
     }
 
     /// An array of equal elements, in memory like that of [`Like::zeros`].
@@ -270,9 +270,7 @@ where
     ///
     /// Those of [`Like::zeros`].
     pub fn full<V>(prototype: &Prototype<V>, shape: [usize; N], element: T) -> PyResult<Self> {
-        Self::allocate(prototype, shape, |tensor| {
-            tensor.write(|array| array.fill(element))
-        })
+        Self::from_new_tensor(prototype, shape, |tensor| tensor.fill_with(|| element))
     }
 
     /// An array of the elements that an iterator returns, in row-major order. They are written directly to memory like that of
@@ -298,7 +296,7 @@ where
     ) -> PyResult<Self> {
         let mut elements = elements.into_iter().fuse();
         let mut found = 0_usize;
-        let array = Self::allocate(prototype, shape, |tensor| {
+        let array = Self::from_new_tensor(prototype, shape, |tensor| {
             let Some(mut next) = elements.next() else {
                 return tensor.write_zeros();
             };
@@ -311,37 +309,28 @@ where
                 }
                 element
             };
-            tensor.write(|array| array.fill_with(next_element))
+            tensor.fill_with(next_element)
         })?;
         // To find the end, one element more than the shape has was read, if there is one.
-        check_count(found.saturating_add(elements.size_hint().0), &shape)?;
+        let found = found.saturating_add(elements.size_hint().0);
+        let needed = array.len();
+        if found != needed {
+            return Err(Error::Count { found, needed }.into());
+        }
         Ok(array)
     }
 
     /// Allocates a tensor, which `write` fills.
-    fn allocate<V>(
+    fn from_new_tensor<V>(
         prototype: &Prototype<V>,
         shape: [usize; N],
         write: impl FnOnce(NewTensor) -> Result<ViewMut<T, N, O>, Error>,
     ) -> PyResult<Self> {
         let shape = full_shape::<T>(&shape)?;
         let library = prototype.library.clone();
-        let value = write(library.allocate(&shape, T::DTYPE)?)?;
+        let value = write(library.allocate_tensor(&shape, T::DTYPE)?)?;
         Ok(Self { value, library })
     }
-}
-
-/// Checks the number of elements for an array of a shape that can be allocated.
-fn check_count(found: usize, shape: &[usize]) -> Result<(), Error> {
-    let needed = if shape.contains(&0) {
-        0
-    } else {
-        shape.iter().product()
-    };
-    if found == needed {
-        return Ok(());
-    }
-    Err(Error::Count { found, needed })
 }
 
 /// A shape with the axes of an element behind it.

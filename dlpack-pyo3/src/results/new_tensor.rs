@@ -29,7 +29,7 @@ impl NewTensor {
         dtype: DataType,
     ) -> PyResult<Self> {
         // SAFETY: a `NewTensor` is written before it is read.
-        let tensor = unsafe { table.allocate(py, shape, dtype) }?;
+        let tensor = unsafe { table.allocate_tensor(py, shape, dtype) }?;
         let is_zeroed = false;
         Ok(Self { tensor, is_zeroed })
     }
@@ -46,7 +46,7 @@ impl NewTensor {
     /// # Errors
     ///
     /// Those of an argument of this type. The memory is not written then: an allocator may return the memory of an argument.
-    pub(crate) fn write<T: Plain, const N: usize, O: InPlace>(
+    fn write<T: Plain, const N: usize, O: InPlace>(
         self,
         write: impl FnOnce(&mut ArrayMut<T, [i64; N]>),
     ) -> Result<ViewMut<T, N, O>, Error>
@@ -56,6 +56,21 @@ impl NewTensor {
         let mut view = ViewMut::from_dlpack(self.tensor)?;
         write(&mut view);
         Ok(view)
+    }
+
+    /// Writes the results of `next` to all elements, in row-major order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`write`](Self::write).
+    pub(crate) fn fill_with<T: Plain, const N: usize, O: InPlace>(
+        self,
+        next: impl FnMut() -> T,
+    ) -> Result<ViewMut<T, N, O>, Error>
+    where
+        [i64; N]: Rank,
+    {
+        self.write(|array| array.fill_with(next))
     }
 
     /// Writes zeros to all elements.
