@@ -12,7 +12,7 @@ pub(crate) mod like {
     use pyo3::prelude::*;
 
     use crate::alive::Alive;
-    use crate::hooks::Undisturbed;
+    use crate::viewed_bytes::Undisturbed;
 
     type Zeros<const N: usize> = Like<ViewMut<f32, N>>;
 
