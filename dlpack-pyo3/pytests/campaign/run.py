@@ -25,7 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
 # How many campaigns each file has. The longest run first, so that the others fill the gaps.
-FILES = {"endings": 3, "trips": 1, "threads": 1, "differential": 1, "waits": 1, "memory": 1, "keepers": 1}
+FILES = {"endings": 3, "trips": 1, "threads": 1, "differential": 1, "waits": 1, "memory": 1, "keepers": 1, "walk": 1}
 FILES |= {"tensors": 2, "panics": 1, "arguments": 1, "consumers": 2, "records": 2}
 # A debug build notices a reference count that is changed without the GIL. It is slower, but any of these cases shows it.
 DEBUG = {"trips": {"full": 1_000_000, "long": 5_000_000}, "threads": {"full": 1_000_000, "long": 5_000_000}}

@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 # `endings.py` is tested elsewhere.
-FILES = ["arguments", "consumers", "differential", "keepers", "memory", "panics", "records", "tensors", "threads", "trips", "waits"]
+FILES = ["arguments", "consumers", "differential", "keepers", "memory", "panics", "records", "tensors", "threads", "trips", "waits", "walk"]
 
 
 def missing(name):
@@ -27,13 +27,13 @@ def missing(name):
         return "the hooks need more than the stable ABI"
     if name in ("memory", "panics") and not hasattr(os, "fork"):
         return "each attempt is a process"
-    if name in ("differential", "records") and not importlib.util.find_spec("numpy"):
+    if name in ("differential", "records", "walk") and not importlib.util.find_spec("numpy"):
         return "there is no NumPy to compare with"
     if name == "waits" and "DLPACK_SIMULATOR" not in os.environ:
         return "there is no driver"
     if name in ("threads", "trips", "arguments") and not capi.GIL:
         return "references are not counted exactly"
-    if name not in ("tensors", "arguments", "consumers", "differential", "keepers", "records") and SANITIZED:
+    if name not in ("tensors", "arguments", "consumers", "differential", "keepers", "records", "walk") and SANITIZED:
         return "the sanitizer has memory and processes of its own"
     return None
 
