@@ -99,6 +99,7 @@ if tvm_ffi:
     DERIVED["tvm_ffi"] = (tvm_ffi.from_dlpack, SHARED)
 # Libraries that import read-only memory and export it without the flag.
 DROPS_FLAGS = ["tvm_ffi"]
+SHORT = 5_000
 STEPS = ["part", "kept capsule", "write", "replace", "change", "refused change"]
 
 
@@ -271,8 +272,9 @@ def walk(tally):
     if p.alive() != alive:
         tally.bad(f"{p.alive() - alive} owners are left at the end")
     missing = [name for name, count in walker.done.items() if not count]
-    if missing:
+    # A few hundred steps need not contain each kind.
+    if missing and tally.planned >= SHORT:
         tally.bad(f"never done: {', '.join(missing)}")
 
 
-report.main({"walk": (walk, 500_000, 5_000)})
+report.main({"walk": (walk, 500_000, SHORT)})
