@@ -97,9 +97,10 @@ fn interpret(sh: &Shell, option: &str, short: bool, filter: Option<&str>) -> Res
     let test = test.env("MIRIFLAGS", flags).env("DLPACK_CASES", cases);
     // Under Miri the trace of one panic takes a second.
     let test = test.env("RUST_BACKTRACE", "0");
-    Ok(test
-        .env("CARGO_TARGET_DIR", target_dir().join("miri"))
-        .run()?)
+    // Miri runs a program in the folder of the checkout that built it, which may be gone.
+    let checkout = root().to_string_lossy().replace(['/', '\\', ':'], "-");
+    let target = target_dir().join("miri").join(checkout);
+    Ok(test.env("CARGO_TARGET_DIR", target).run()?)
 }
 
 /// The tests that the head of this file leaves out, by the first word of their lines.
