@@ -46,7 +46,7 @@ impl NewTensor {
     /// # Errors
     ///
     /// Those of an argument of this type. The memory is not written then: an allocator may return the memory of an argument.
-    fn write<T: Plain, const N: usize, O: InPlace>(
+    fn write_elements<T: Plain, const N: usize, O: InPlace>(
         self,
         write: impl FnOnce(&mut ArrayMut<T, [i64; N]>),
     ) -> Result<ViewMut<T, N, O>, Error>
@@ -62,7 +62,7 @@ impl NewTensor {
     ///
     /// # Errors
     ///
-    /// Those of [`write`](Self::write).
+    /// Those of [`write_elements`](Self::write_elements).
     pub(crate) fn fill_with<T: Plain, const N: usize, O: InPlace>(
         self,
         next: impl FnMut() -> T,
@@ -70,14 +70,14 @@ impl NewTensor {
     where
         [i64; N]: Rank,
     {
-        self.write(|array| array.fill_with(next))
+        self.write_elements(|array| array.fill_with(next))
     }
 
     /// Writes zeros to all elements.
     ///
     /// # Errors
     ///
-    /// Those of [`write`](Self::write).
+    /// Those of [`write_elements`](Self::write_elements).
     pub(crate) fn write_zeros<T: Plain, const N: usize, O: InPlace>(
         self,
     ) -> Result<ViewMut<T, N, O>, Error>
@@ -85,7 +85,7 @@ impl NewTensor {
         [i64; N]: Rank,
     {
         let is_zeroed = self.is_zeroed;
-        self.write(|array: &mut ArrayMut<T, [i64; N]>| {
+        self.write_elements(|array: &mut ArrayMut<T, [i64; N]>| {
             if !is_zeroed {
                 // SAFETY: the elements are contiguous, and may be written. All Rust code accesses them by atomics.
                 unsafe {
