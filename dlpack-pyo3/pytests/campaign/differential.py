@@ -39,26 +39,6 @@ TABLE = capi.Exchange(p.Tensor)
 SHORT = 5_000
 
 
-class Methods:
-    """A producer with only the two methods."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack_device__(self):
-        return (1, 0)
-
-    def __dlpack__(self, **request):
-        return self.array.__dlpack__(**request)
-
-
-class Legacy(Methods):
-    """A producer that knows no keyword but `stream`, and so exports structs without a version."""
-
-    def __dlpack__(self, stream=None):
-        return self.array.__dlpack__()
-
-
 class Subclass(np.ndarray):
     pass
 
@@ -127,7 +107,7 @@ class Case:
         array, dice = self.array, self.dice
         made = {
             "array": lambda: array,
-            "methods": lambda: Methods(array),
+            "methods": lambda: capi.Relay(array),
             "subclass": lambda: array.view(Subclass),
             "Tensor": lambda: p.take(array),
             "part of a Tensor": lambda: p.take(array)[...],
@@ -135,7 +115,7 @@ class Case:
         }
         if not self.readonly:
             # The legacy struct has no read-only flag, so NumPy refuses to export it.
-            made["legacy"] = lambda: Legacy(array)
+            made["legacy"] = lambda: capi.OldRelay(array)
         # Some NumPy versions lend no buffer of an array that is contiguous in neither order.
         if self.dtype.kind != "c" and self.size and array.flags.forc:
             made["memoryview"] = lambda: memoryview(array)
@@ -284,7 +264,7 @@ def by_contiguous(case):
 def by_convert(case):
     to = np.dtype("complex128" if case.dtype.kind == "c" else case.dice.choice(["float64", "complex128"]))
     act = lambda: d.read(case.source, to.name, "convert", "iter")
-    if isinstance(case.source, Methods) and to != case.dtype:
+    if isinstance(case.source, capi.Relay) and to != case.dtype:
         # `numpy.asarray` does not call `__dlpack__`.
         return refused(act)
     return differs(act(), np.asarray(case.array, to).tobytes())
@@ -513,7 +493,7 @@ def by_uneven_strides(case):
     if case.dtype.itemsize == 1 or case.how not in ("array", "methods"):
         return None
     array = np.zeros(3, np.dtype([("gap", "u1"), ("value", case.dtype)]))["value"]
-    return refused(d.read, array if case.how == "array" else Methods(array), case.dtype.name, "any rank", "iter")
+    return refused(d.read, array if case.how == "array" else capi.Relay(array), case.dtype.name, "any rank", "iter")
 
 
 def by_other_byte_order(case):

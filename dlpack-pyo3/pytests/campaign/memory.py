@@ -11,6 +11,7 @@ import pickle
 import sys
 
 import _testcapi
+import capi
 import dlpack_probe as p
 import report
 
@@ -40,23 +41,12 @@ class Plain:
         return memoryview(self.memory)
 
 
-class Relay:
-    def __init__(self, inner):
-        self.inner = inner
-
-    def __dlpack_device__(self):
-        return (1, 0)
-
-    def __dlpack__(self, **request):
-        return self.inner.__dlpack__(**request)
-
-
 def operations():
     frozen, shared, owned, batch = p.Probe([4]), p.WProbe([2, 2]), p.Owned([1.0]), p.Batch(2)
     mutable, tensor, state = p.Mutable([1.0]), p.take(p.Probe([4])), p.take(p.WProbe([3], "float64"))
-    relay, old = Relay(frozen), Relay(shared)
+    relay, old = capi.Relay(frozen), capi.Relay(shared)
     deep = p.Probe([1, 2, 1, 1, 1, 2, 1, 1])
-    outside, old_outside = p.Probe([9], items=3), Relay(p.Probe([9], items=3))
+    outside, old_outside = p.Probe([9], items=3), capi.Relay(p.Probe([9], items=3))
     found = {
         "__dlpack__": lambda: frozen.__dlpack__(**NEWEST),
         "__dlpack__, legacy": lambda: frozen.__dlpack__(),

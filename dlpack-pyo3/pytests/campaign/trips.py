@@ -20,24 +20,6 @@ NEWEST = {"max_version": (1, 3)}
 SLACK, BLOCKS, RESIDENT = 48 << 10, 300, 6 << 20
 
 
-class Old:
-    """Knows no keyword but `stream`."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def __dlpack_device__(self):
-        return (1, 0)
-
-    def __dlpack__(self, stream=None):
-        return self.inner.__dlpack__()
-
-
-class Relay(Old):
-    def __dlpack__(self, **request):
-        return self.inner.__dlpack__(**request)
-
-
 def refused(act, *arguments, **keywords):
     def trip():
         try:
@@ -84,8 +66,8 @@ def kinds():
         "import": lambda: p.take(frozen),
         "import, capsule": lambda: p.take(frozen.__dlpack__(**NEWEST)),
         "import, legacy capsule": lambda: p.take(shared.__dlpack__()),
-        "import, method": lambda: p.take(Relay(frozen)),
-        "import, old producer": lambda: p.take(Old(shared)),
+        "import, method": lambda: p.take(capi.Relay(frozen)),
+        "import, old producer": lambda: p.take(capi.OldRelay(shared)),
         "import, of an import": lambda: p.take(p.take(frozen)),
         "import, values": lambda: p.take_points(frozen),
         "import, adopted": lambda: p.adopt(shared),

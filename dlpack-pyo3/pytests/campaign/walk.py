@@ -9,6 +9,7 @@ import gc
 import pickle
 import random
 
+import capi
 import dlpack_probe as p
 import numpy as np
 import report
@@ -23,29 +24,19 @@ NEWEST = {"max_version": (1, 3)}
 SHARED, COPIED, EITHER = "shared", "copied", "either"
 
 
-class Relay:
-    """A producer of another library, without an exchange table."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def __dlpack_device__(self):
-        return self.inner.__dlpack_device__()
-
-    def __dlpack__(self, **request):
-        return self.inner.__dlpack__(**request)
-
-
 class Item:
     """An object, its elements as the model knows them, and the name of the memory that it reads."""
 
     def __init__(self, obj, memory, kind, writable=True):
         self.obj, self.memory, self.kind = obj, memory, kind
-        self.elements = np.array(self.array(), copy=True)
+        self.read_elements()
         self.writable = writable and self.array().flags.writeable
 
     def array(self):
         return self.obj if isinstance(self.obj, np.ndarray) else np.from_dlpack(self.obj)
+
+    def read_elements(self):
+        self.elements = np.array(self.array(), copy=True)
 
     def has(self, elements):
         now = self.array()
@@ -81,7 +72,7 @@ DERIVED = {
     "from_dlpack": (np.from_dlpack, SHARED),
     "import": (p.take, SHARED),
     "import of a capsule": (lambda obj: p.take(obj.__dlpack__(**NEWEST)), SHARED),
-    "import by the methods": (lambda obj: p.take(Relay(obj)), SHARED),
+    "import by the methods": (lambda obj: p.take(capi.Relay(obj)), SHARED),
     "import of a legacy capsule": (lambda obj: p.take(obj.__dlpack__()), EITHER),
     "memoryview": (lambda obj: np.asarray(memoryview(obj)), SHARED),
     "copy": (lambda obj: p.take(obj.__dlpack__(copy=True, **NEWEST)), COPIED),
@@ -113,7 +104,7 @@ def addresses(array):
 
 
 def must_refuse(name, source):
-    """Whether no correct implementation can derive this object."""
+    """Whether the source, or its consumer, has to raise `BufferError`."""
     array = source.array()
     if name == "adopt":
         return array.dtype != "f4" or not array.flags.c_contiguous
@@ -173,11 +164,12 @@ class Walk:
             # TVM has neither.
             return ""
         act, sharing = choices[name]
+        refuses = must_refuse(name, source)
         try:
             obj = act(source.obj)
         except BufferError as error:
-            return "" if must_refuse(name, source) else f"{source.kind} > {name}: {error}"
-        if must_refuse(name, source):
+            return "" if refuses else f"{source.kind} > {name}: {error}"
+        if refuses:
             return f"{source.kind} > {name}: not refused"
         return self.add_derived(source, obj, name, sharing, source.elements)
 
@@ -253,7 +245,7 @@ class Walk:
             except RuntimeError:
                 name, note = "refused change", "" if alive else f"{item.kind}: refused, although nothing shares its memory"
         self.done[name] += 1
-        item.elements = np.array(item.array(), copy=True)
+        item.read_elements()
         return note
 
     def check(self):

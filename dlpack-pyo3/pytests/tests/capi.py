@@ -407,6 +407,26 @@ def _run_deleter(capsule):
 _run_deleter_c = _DESTRUCTOR(_run_deleter)
 
 
+class Relay:
+    """Exports another object by the two methods alone, without an exchange table or a buffer."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __dlpack_device__(self):
+        return self.inner.__dlpack_device__()
+
+    def __dlpack__(self, **request):
+        return self.inner.__dlpack__(**request)
+
+
+class OldRelay(Relay):
+    """As before DLPack 1.0: knows no keyword but `stream`, and so exports structs without a version."""
+
+    def __dlpack__(self, stream=None):
+        return self.inner.__dlpack__()
+
+
 class Foreign:
     """A producer in whose struct each field can be wrong. It counts the calls of its deleter."""
 

@@ -222,20 +222,9 @@ def test_a_value_lasts_as_long_as_its_array(numpy):
 def test_a_long_chain_is_released_without_recursion(links, numpy):
     """Each link is an array over a capsule with a tensor over the link before, in an object that no import looks behind. The stack
     has no space for a call of each link's deleter inside that of the one before."""
-
-    class Opaque:
-        def __init__(self, array):
-            self.array = array
-
-        def __dlpack__(self, **keywords):
-            return self.array.__dlpack__(**keywords)
-
-        def __dlpack_device__(self):
-            return self.array.__dlpack_device__()
-
     settings = filled(3)
     for _ in range(links):
-        settings.state = Opaque(numpy.from_dlpack(settings.state))
+        settings.state = capi.Relay(numpy.from_dlpack(settings.state))
     assert settings.state.tolist() == [1.0, 2.0, 3.0]
     alive = p.alive()
     del settings

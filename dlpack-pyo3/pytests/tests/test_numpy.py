@@ -11,21 +11,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-class Asks:
-    """A producer whose methods are those of an array."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __dlpack_device__(self):
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **request):
-        return self.array.__dlpack__(**request)
-
-
 # The version tells how an array was imported: NumPy's own struct has an older one.
-OURS, NUMPYS = p.look(bytearray(1))["version"], p.look(Asks(np.ones(1)))["version"]
+OURS, NUMPYS = p.look(bytearray(1))["version"], p.look(capi.Relay(np.ones(1)))["version"]
 
 DTYPES = "? b B h H i I l L q Q e f d F D".split()
 LAYOUTS = {
@@ -57,7 +44,7 @@ def test_an_array_is_imported_as_by_dlpack(dtype, layout):
     if NUMPYS is None and not a.flags.writeable:
         # NumPy before DLPack 1.0 does not export it at all.
         return
-    numpys = p.look(Asks(a))
+    numpys = p.look(capi.Relay(a))
     assert numpys["version"] == NUMPYS
     for key in ["shape", "dtype", "device", "ptr", "copied", "lent", "bytes", "floats"]:
         assert ours[key] == numpys[key], key
@@ -87,7 +74,7 @@ def test_arrays_that_numpy_refuses(why):
     """ERR-07: the error is NumPy's own."""
     a = REFUSED[why]()
     told = []
-    for thing in [a, Asks(a)]:
+    for thing in [a, capi.Relay(a)]:
         with pytest.raises((BufferError, RuntimeError)) as raised:
             p.take(thing)
         told.append((raised.type, str(raised.value)))
