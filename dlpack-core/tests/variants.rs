@@ -125,3 +125,29 @@ fn a_tensor_without_a_variant_is_refused_with_all_variants() {
         r#"no variant of `Anything` accepts uint8 of rank 1; expected one of ["Pixels(Pixels)", "Labels(Vec<i64>)"]"#
     );
 }
+
+#[derive(FromDLPack, PartialEq, Debug)]
+enum Counted {
+    Three([f32; 3]),
+    Any(Vec<f32>),
+    Pair([i64; 2]),
+}
+
+#[test]
+fn an_array_takes_a_tensor_of_as_many_elements() {
+    let tensor = |values: &[f32]| values.to_vec().into_dlpack().unwrap();
+    assert_eq!(
+        Counted::from_dlpack(tensor(&[1.0, 2.0, 3.0])),
+        Ok(Counted::Three([1.0, 2.0, 3.0]))
+    );
+    assert_eq!(
+        Counted::from_dlpack(tensor(&[1.0, 2.0])),
+        Ok(Counted::Any(vec![1.0, 2.0]))
+    );
+    assert_eq!(
+        Counted::from_dlpack(vec![1_i64, 2].into_dlpack().unwrap()),
+        Ok(Counted::Pair([1, 2]))
+    );
+    let error = Counted::from_dlpack(vec![1_i64, 2, 3].into_dlpack().unwrap());
+    assert!(matches!(error, Err(Error::NoVariant { .. })), "{error:?}");
+}
