@@ -254,6 +254,9 @@ def main():
             for result in job.result():
                 results.append(result)
                 print("{campaign}, {on}: {count:,} of {planned:,}, {bad:,} bad, {seconds} s".format(**result), flush=True)
+                if result["bad"]:
+                    # The seed plays the same cases again.
+                    print(f"  bad: {result['note']}; DLPACK_SEED={result.get('seed')}", flush=True)
     results.sort(key=lambda result: (result["campaign"], result["on"]))
     if not results:
         sys.exit(f"nothing is played by `{args.play}`")

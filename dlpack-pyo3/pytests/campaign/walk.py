@@ -25,10 +25,12 @@ SHARED, COPIED, EITHER = "shared", "copied", "either"
 
 
 class Item:
-    """An object, its elements as the model knows them, and the name of the memory that it reads."""
+    """An object, its elements as the model knows them, and the name of the memory that it reads.
 
-    def __init__(self, obj, memory, kind, writable=True):
-        self.obj, self.memory, self.kind = obj, memory, kind
+    An object without elements shares no memory, but may keep the owners of others alive: those in `may_keep`."""
+
+    def __init__(self, obj, memory, kind, writable=True, may_keep=frozenset()):
+        self.obj, self.memory, self.kind, self.may_keep = obj, memory, kind, may_keep
         self.read_elements()
         self.writable = writable and self.array().flags.writeable
 
@@ -117,7 +119,7 @@ class Walk:
     def __init__(self, dice):
         self.dice = dice
         self.items, self.memories = [], 0
-        # The memories of capsules that are alive.
+        # The sources of capsules that are alive, as they were at the export.
         self.in_capsules = []
         self.done = dict.fromkeys([*PRODUCERS, *DERIVED, *DERIVED_FROM_TENSOR, *STEPS], 0)
 
@@ -153,6 +155,8 @@ class Walk:
 
     def drop(self, item):
         self.items.remove(item)
+        # The methods that call this one still have the item.
+        item.obj = None
         if self.dice.random() < 0.05:
             gc.collect()
         return ""
@@ -180,6 +184,8 @@ class Walk:
         shares = np.shares_memory(item.array(), source.array())
         if not shares:
             item.memory, item.writable = self.new_memory(), item.array().flags.writeable
+            if not expected.size:
+                item.may_keep = source.may_keep | {source.memory}
         if not item.has(expected):
             return f"{item.kind}: {item.elements} instead of {expected}"
         if expected.size and sharing not in (EITHER, SHARED if shares else COPIED):
@@ -200,14 +206,17 @@ class Walk:
 
     def keep_capsule(self, source):
         """A capsule lives longer than its source, or changes come between its export and its import."""
-        memory, elements, writes = source.memory, source.elements.copy(), self.done["write"]
+        elements, writes = source.elements.copy(), self.done["write"]
         capsule = source.obj.__dlpack__(**NEWEST)
-        self.in_capsules.append(memory)
+        # As it is now, and without the object, which may be dropped before the capsule.
+        source = copy.copy(source)
+        source.obj = None
+        self.in_capsules.append(source)
         note = self.step()
         self.in_capsules.pop()
         if note or self.dice.random() < 0.3:
             return note
-        item = Item(p.take(capsule), memory, f"{source.kind} > kept capsule", source.writable)
+        item = Item(p.take(capsule), source.memory, f"{source.kind} > kept capsule", source.writable, source.may_keep)
         self.add(item, "kept capsule")
         if self.done["write"] == writes and not item.has(elements):
             return f"{item.kind}: {item.elements} instead of {elements}"
@@ -232,8 +241,9 @@ class Walk:
     def change(self, item):
         """Replaces the elements of an owner, whose earlier exports keep theirs; or borrows mutably a class that refuses this
         while exports of it are alive."""
-        alive = [other.kind for other in self.items if other.memory == item.memory and other is not item]
-        alive += ["capsule"] * self.in_capsules.count(item.memory)
+        others = [other for other in self.items if other is not item] + self.in_capsules
+        alive = [other.kind for other in others if other.memory == item.memory]
+        may_refuse = alive or any(item.memory in other.may_keep for other in others)
         if isinstance(item.obj, p.Owned):
             item.obj.replace(numbers(self.dice))
             item.memory = self.new_memory()
@@ -243,7 +253,7 @@ class Walk:
                 item.obj.during_change(lambda: None)
                 name, note = "change", alive and f"{item.kind}: changed, while {alive[0]} shares its memory"
             except RuntimeError:
-                name, note = "refused change", "" if alive else f"{item.kind}: refused, although nothing shares its memory"
+                name, note = "refused change", "" if may_refuse else f"{item.kind}: refused, although nothing shares its memory"
         self.done[name] += 1
         item.read_elements()
         return note
