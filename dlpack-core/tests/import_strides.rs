@@ -65,6 +65,22 @@ fn a_copy_has_strides_of_its_own() {
 }
 
 #[derive(DLPack, FromDLPack)]
+struct CopiedSeries {
+    #[dlpack(data)]
+    values: Vec<i32>,
+    #[dlpack(strides)]
+    strides: [isize; 1],
+}
+
+/// Without a shape, the struct has as many elements as its memory: a copy of a tensor that repeats one has all of them.
+#[test]
+fn a_copy_repeats_elements() {
+    let (_memory, foreign) = numbers(&[4]);
+    let copied = assert_exports_the_same::<CopiedSeries>(&foreign.strides(&[0]));
+    assert_eq!((copied.values.len(), copied.strides), (4, [1]));
+}
+
+#[derive(DLPack, FromDLPack)]
 #[dlpack(shape = [height, width], strides = [pitch, _])]
 struct Pitched {
     #[dlpack(data)]
