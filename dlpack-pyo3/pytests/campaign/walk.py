@@ -209,14 +209,14 @@ class Walk:
         elements, writes = source.elements.copy(), self.done["write"]
         capsule = source.obj.__dlpack__(**NEWEST)
         # As it is now, and without the object, which may be dropped before the capsule.
-        source = copy.copy(source)
-        source.obj = None
-        self.in_capsules.append(source)
+        exported = copy.copy(source)
+        exported.obj = None
+        self.in_capsules.append(exported)
         note = self.step()
         self.in_capsules.pop()
         if note or self.dice.random() < 0.3:
             return note
-        item = Item(p.take(capsule), source.memory, f"{source.kind} > kept capsule", source.writable, source.may_keep)
+        item = Item(p.take(capsule), exported.memory, f"{source.kind} > kept capsule", exported.writable, exported.may_keep)
         self.add(item, "kept capsule")
         if self.done["write"] == writes and not item.has(elements):
             return f"{item.kind}: {item.elements} instead of {elements}"
